@@ -22,11 +22,19 @@ static const struct cli_command machine_commands[] = {
 };
 
 const struct cli_command *const command_tables[] = {
-    own_commands, sandbox_commands, execution_commands, context_commands, machine_commands, NULL,
+    own_commands, sandbox_commands, execution_commands, file_commands,    snapshot_commands,
+    job_commands, server_commands,  context_commands,   machine_commands, NULL,
 };
 
 const struct command_group command_groups[] = {
     {"runtime rt", "what sandboxes start from", cli_runtime},
+    {"fs files file", "files in a sandbox"},
+    {"snapshot", "files of a sandbox to start others from"},
+    {"checkpoint ckpt", "files of a sandbox to go back to"},
+    {"execution", "what ran in sandboxes"},
+    {"job", "commands in the background"},
+    {"network", "where sandboxes may connect to"},
+    {"system", "the server itself"},
     {"context", "the servers you know, by name"},
     {0},
 };

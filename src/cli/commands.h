@@ -20,6 +20,10 @@ int cli_repair(int argc, char **argv);
 extern const struct cli_command sandbox_commands[];
 extern const struct cli_command execution_commands[];
 extern const struct cli_command context_commands[];
+extern const struct cli_command file_commands[];
+extern const struct cli_command snapshot_commands[];
+extern const struct cli_command job_commands[];
+extern const struct cli_command server_commands[];
 
 /* Where everything is kept unless --data or BURROW_DATA says otherwise. */
 #define CLI_DEFAULT_DATA DATA_DIR_DEFAULT

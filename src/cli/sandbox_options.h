@@ -41,3 +41,10 @@ static inline void burrow_answer_freep(struct burrow_answer **answer)
     burrow_answer_free(*answer);
 }
 #define autoanswer __attribute__((cleanup(burrow_answer_freep))) struct burrow_answer *
+
+/* A file of the server's to a local one, and back; with progress. "-" is standard output or input. */
+int file_take(struct burrow_client *client, const char *target, const char *local, bool is_quiet,
+              uint64_t *bytes, struct burrow_error *err);
+int file_send(struct burrow_client *client, const char *method, const char *target,
+              const char *local, bool is_quiet, struct burrow_answer **out, uint64_t *bytes,
+              struct burrow_error *err);

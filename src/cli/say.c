@@ -243,7 +243,8 @@ const char *say_ago(const char *time, char text[SAY_TEXT])
     if (ago < 0)
         (void)snprintf(text, SAY_TEXT, "in %s", say_duration(-ago, part));
     else
-        (void)snprintf(text, SAY_TEXT, "%s ago", say_duration(ago / 1000 * 1000, part));
+        (void)snprintf(text, SAY_TEXT, ago < 1000 ? "now" : "%s ago",
+                       say_duration(ago / 1000 * 1000, part));
     return text;
 }
 

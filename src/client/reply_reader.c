@@ -139,12 +139,16 @@ static int take_head(struct reply_reader *reader, const char *data, size_t lengt
 
     if (part == 0)
         return refuse(err, "its head is longer than 64 KiB");
-    if (memchr(data, '\0', part))
-        return refuse(err, "a NUL in its head");
     if (buffer_add(&reader->head, data, part, err) < 0)
         return -1;
+    size_t shown = reader->head.length < 5 ? reader->head.length : 5;
+    if (memcmp(reader->head.data, "HTTP/", shown) != 0)
+        return refuse(err, "no status line");
     size_t from = before > 3 ? before - 3 : 0;
-    const char *end = strstr(reader->head.data + from, "\r\n\r\n");
+    const char *end = memmem(reader->head.data + from, reader->head.length - from, "\r\n\r\n", 4);
+    size_t of_head = end ? (size_t)(end - reader->head.data) : reader->head.length;
+    if (memchr(reader->head.data, '\0', of_head))
+        return refuse(err, "a NUL in its head");
     if (!end) {
         *used = part;
         return 0;

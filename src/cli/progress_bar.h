@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How far something is: a line on the terminal of standard error with rate and time left, for what takes longer than a second. Nothing where
+ * there is no terminal.
+ * Threads: one thread.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+struct progress {
+    const char *what;
+    uint64_t total; // 0: not known
+    uint64_t done;
+    uint64_t since_ms, drawn_ms;
+    bool is_shown, is_off;
+};
+
+void progress_init(struct progress *progress, const char *what, uint64_t total, bool is_off);
+void progress_set(struct progress *progress, uint64_t done);
+/* Takes the line away. */
+void progress_end(struct progress *progress);

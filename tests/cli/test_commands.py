@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that talk to a server, run for real against one."""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import server as servers  # noqa: E402
+
+BURROW = servers.BURROW
+PATIENCE = 120
+REASON = servers.why_not()
+pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+
+
+def plain_environment(home, **more):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BURROW_")}
+    return {**kept, "HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), **more}
+
+
+class Cli:
+    """burrow with a server's data directory, a home of its own, and no terminal."""
+
+    def __init__(self, home, **more):
+        home.mkdir(parents=True, exist_ok=True)
+        self.environment = plain_environment(home, **more)
+
+    def __call__(self, *words, code=0, input=None, **options):
+        done = subprocess.run([BURROW, *map(str, words)], capture_output=True, timeout=PATIENCE, env=self.environment,
+                              **({"stdin": subprocess.DEVNULL} if input is None else {"input": input}), **options)
+        assert done.returncode == code, (words, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
+        return done
+
+    def text(self, *words, **options):
+        return self(*words, **options).stdout.decode()
+
+    def error(self, *words, code, **options):
+        return self(*words, code=code, **options).stderr.decode()
+
+    def json(self, *words, **options):
+        at = words.index("--") if "--" in words else len(words)
+        return json.loads(self.text(*words[:at], "--json", *words[at:], **options))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = servers.Server(tmp_path_factory.mktemp("cli") / "data")
+    try:
+        yield server.start()
+        server.end()
+    finally:
+        server.abandon()
+
+
+@pytest.fixture(scope="module")
+def burrow(server, tmp_path_factory):
+    return Cli(tmp_path_factory.mktemp("home"), BURROW_DATA=str(server.data))
+
+
+@pytest.fixture(scope="module")
+def work(burrow):
+    burrow("create", "--name", "work", "--idle-timeout", "0")
+    yield "work"
+    burrow("delete", "work", "--confirm")
+
+
+# ---- sandboxes ----
+
+def test_a_sandbox_is_made_listed_told_of_and_deleted(burrow):
+    made = burrow.json("create", "--name", "one", "--memory", "256Mi", "--cpu", "500m", "--disk", "64Mi", "--max-processes", "64",
+                       "--env", "A=1", "--description", "for a test", "--label", "team=blue", "--metadata", '{"x": [1]}',
+                       "--scope", "s", "--project-id", "p1", "--workdir", "/srv", "--idle-timeout", "1h", "--on-idle", "pause",
+                       "--runtime", "base:latest")
+    assert made["sandboxId"].startswith("sbx_") and made["status"] == "idle"
+    assert made["limits"] == {"memoryBytes": 256 << 20, "cpuMillicores": 500, "diskBytes": 64 << 20, "maxProcesses": 64}
+    assert made["idleTimeoutMs"] == 3600000 and made["metadata"] == {"x": [1]} and made["onIdle"] == "pause"
+    for words in (["cloud", "sandbox", "list"], ["sandbox", "ls"], ["sb", "list"], ["list", "--name", "one"],
+                  ["list", "--status", "idle"], ["list", "--selector", "team=blue"], ["list", "--project-id", "p1"],
+                  ["list", "--mode", "interactive", "--all", "--limit", "100", "--offset", "0"],
+                  ["list", "--sort=name", "--direction=asc"]):
+        assert "one" in [item.get("name") for item in burrow.json(*words)], words
+    assert burrow.json("list", "--name", "none") == []
+    table = burrow.text("list").splitlines()
+    assert table[0].split() == ["ID", "NAME", "STATE", "RUNTIME", "CREATED", "COMMANDS"]
+    assert burrow.text("list", "--quiet", "--name", "one").strip() == made["id"]
+    for word in ("get", "show", "info"):
+        assert burrow.json(word, "one")["id"] == made["id"]
+    shown = burrow.text("get", "one")
+    assert "256 MiB memory" in shown and "A=1" in shown
+    assert burrow.json("pause", "one")["state"] == "paused"
+    assert burrow.json("wake", "one")["state"] in ("idle", "running")
+    assert burrow.json("rm", "one") == {"success": True, "sandboxId": "one"}
+    assert "there is no sandbox 'one'" in burrow.error("get", "one", code=3)
+
+
+def test_an_order_that_is_not_the_servers(burrow, work):
+    burrow("create", "--name", "a-first", "--quiet")
+    names = [item["name"] for item in burrow.json("list", "--sort", "name", "--direction", "asc")]
+    assert names == sorted(names) and "a-first" in names
+    burrow("delete", "a-first")
+
+
+def test_env_events_wait_and_fork(burrow, work):
+    assert burrow.json("env", work, "VAR1=value1", "VAR2=value2")["env"] == {"VAR1": "value1", "VAR2": "value2"}
+    assert burrow.text("exec", work, "--", "sh", "-c", "echo $VAR1") == "value1\n"
+    assert burrow.json("env", work, "-d", "VAR1", "--delete", "VAR2")["env"] == {}
+    assert "KEY=VALUE" in burrow.error("env", work, "WRONG", code=2)
+    events = burrow.json("events", work)
+    assert events[0]["kind"] == "sandbox.created"
+    assert burrow.json("events", work, "--reverse", "--limit", "1")[0]["number"] > events[0]["number"]
+    assert "sandbox.created" in burrow.text("events", work, "--limit", "1")
+    assert burrow.json("wait", work, "--state", "idle,running", "--timeout", "10s")["reached"] is True
+    assert "still" in burrow.error("wait", work, "--state", "paused", "--timeout", "10ms", code=124)
+    burrow("exec", work, "--", "sh", "-c", "echo forked > /workspace/forked")
+    burrow("fork", work, "--name", "try")
+    assert burrow.text("exec", "try", "--", "cat", "/workspace/forked") == "forked\n"
+    burrow("destroy", "try")
+
+
+# ---- commands ----
+
+def test_exec_has_output_input_and_the_exit_code(burrow, work):
+    done = burrow("cloud", "sandbox", "exec", work, "--", "sh", "-c", "echo out; echo err >&2; exit 3", code=3)
+    assert (done.stdout, done.stderr) == (b"out\n", b"err\n")
+    assert burrow.text("exec", work, "tr", "a-z", "A-Z", input=b"hello") == "HELLO"
+    told = burrow.json("exec", work, "--timeout", "30s", "--", "sh", "-c", "echo out; exit 4", code=4)
+    assert told["exitCode"] == 4 and told["stdout"] == "out\n" and told["cause"] == "exited"
+    assert burrow.text("exec", work, "--quiet", "--", "echo", "x") == ""
+    assert re.match(r"\d{4}-\d\d-\d\dT[\d:.]+Z x\n$", burrow.text("exec", work, "--timestamps", "--", "echo", "x"))
+    assert burrow.text("exec", work, "-e", "X=5", "-w", "/tmp", "-u", "root", "--", "sh", "-c", "echo $X; pwd") == "5\n/tmp\n"
+    burrow("exec", work, "--timeout", "100ms", "--", "sleep", "60", code=124)
+    burrow("exec", work, "--", "no-such-program", code=127)
+    assert "there is no sandbox" in burrow.error("exec", "nope", "--", "true", code=125)
+    assert "needs a command" in burrow.error("exec", work, code=2)
+
+
+def test_bytes_go_through_as_they_are(burrow, work):
+    data = os.urandom(1 << 20)
+    assert burrow("exec", work, "cat", input=data).stdout == data
+
+
+def test_input_from_a_file_goes_with_the_request_and_a_large_one_beside_it(burrow, work, tmp_path):
+    for size in (0, 1000, 300000):
+        file = tmp_path / "input"
+        file.write_bytes(b"x" * size)
+        with file.open("rb") as opened:
+            done = subprocess.run([BURROW, "exec", work, "wc", "-c"], stdin=opened, capture_output=True, timeout=PATIENCE, env=burrow.environment)
+        assert done.stdout.split() == [str(size).encode()]
+
+
+def test_who_does_not_read_its_input_is_not_waited_for(burrow, work):
+    with subprocess.Popen([BURROW, "exec", work, "true"], stdin=subprocess.PIPE, env=burrow.environment) as process:
+        assert process.wait(PATIENCE) == 0  # its input is still open
+
+
+def test_a_broken_pipe_ends_the_command_without_a_word(burrow, work):
+    done = subprocess.run(["bash", "-c", '"$0" exec work -- yes | head -1; echo ${PIPESTATUS[0]}', BURROW], capture_output=True,
+                          timeout=PATIENCE, env=burrow.environment, stdin=subprocess.DEVNULL)
+    assert done.stdout == b"y\n141\n" and done.stderr == b""
+
+
+def test_ctrl_c_is_handed_on(burrow, work):
+    script = "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.1; done"
+    with subprocess.Popen([BURROW, "exec", work, "--", "bash", "-c", script], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                          env=burrow.environment) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == b"caught\n"
+        assert process.wait(PATIENCE) == 7
+
+
+def test_executions_jobs_and_logs(burrow, work):
+    burrow("exec", work, "--", "echo", "in the log")
+    first = burrow.json("execution", "list", work, "--limit", "1")[0]
+    assert first["command"] == ["echo", "in the log"]
+    assert burrow.json("execution", "show", first["id"])["exitCode"] == 0
+    assert burrow.text("logs", first["id"]) == "in the log\n"
+    assert b"in the log\n" in burrow("logs", work).stdout
+    job = burrow.json("job", "create", work, "--", "sh", "-c", "echo begun; sleep 300")
+    assert job["kind"] == "job"
+    assert job["id"] in [item["id"] for item in burrow.json("job", "ls", work, "--limit", "10")]
+    assert job["id"] in [item["id"] for item in burrow.json("ps", work)]
+    assert burrow.json("job", "get", work, job["id"])["state"] == "running"
+    with subprocess.Popen([BURROW, "job", "logs", work, job["id"], "-f"], stdout=subprocess.PIPE, env=burrow.environment) as follower:
+        assert follower.stdout.readline() == b"begun\n"
+        burrow("job", "destroy", work, job["id"], "--force")
+        assert follower.wait(PATIENCE) == 0
+    assert burrow.json("job", "info", work, job["id"])["state"] == "cancelled"
+    burrow("wait", job["id"], code=burrow.json("execution", "get", job["id"])["exitCode"])
+
+
+# ---- files ----
+
+def test_fs_copies_and_tells_which_directories_it_made(burrow, work, tmp_path):
+    (tmp_path / "file.txt").write_text("content\n")
+    told = burrow.json("fs", "cp", tmp_path / "file.txt", f"{work}:/workspace/new/path/file.txt")
+    assert told == {"source": str(tmp_path / "file.txt"), "destination": f"{work}:/workspace/new/path/file.txt", "bytesTransferred": 8,
+                    "filesTransferred": 1, "directoriesCreated": ["/workspace/new", "/workspace/new/path"]}
+    burrow("cp", tmp_path / "file.txt", f"{work}:/workspace/new/")
+    burrow("files", "cp", f"{work}:/workspace/new/file.txt", tmp_path / "back.txt")
+    assert (tmp_path / "back.txt").read_text() == "content\n"
+    assert burrow.text("file", "cp", f"{work}:/workspace/new/file.txt", "-") == "content\n"
+    assert "--strict" in burrow.error("fs", "cp", "--strict", tmp_path / "file.txt", f"{work}:/must/exist/file.txt", code=3)
+    assert "with -r" in burrow.error("fs", "cp", tmp_path, f"{work}:/workspace", code=2)
+    assert "SANDBOX:PATH" in burrow.error("fs", "cp", "a", "b", code=2)
+    burrow("fs", "cp", f"{work}:/nothing/there", tmp_path, code=3)
+
+
+def test_fs_copies_trees(burrow, work, tmp_path):
+    tree = tmp_path / "tree"
+    (tree / ("d" * 120) / "deep").mkdir(parents=True)
+    (tree / ("d" * 120) / "deep" / "file").write_bytes(b"1" * 70000)
+    (tree / "empty").touch()
+    (tree / "link").symlink_to("empty")
+    (tree / "run").write_text("#!/bin/sh\necho ran\n")
+    (tree / "run").chmod(0o755)
+    burrow("fs", "cp", "-r", tree, f"{work}:/workspace/copied")
+    assert burrow.text("exec", work, "--", "/workspace/copied/run") == "ran\n"
+    burrow("fs", "cp", "-r", f"{work}:/workspace/copied", tmp_path / "back")
+    assert subprocess.run(["diff", "-r", tree, tmp_path / "back"]).returncode == 0
+    assert os.readlink(tmp_path / "back" / "link") == "empty"
+
+
+def test_fs_lists_makes_and_removes(burrow, work):
+    burrow("fs", "mkdir", work, "/workspace/data/processed", "-p")
+    burrow("exec", work, "--", "touch", "/workspace/data/processed/f")
+    assert burrow.text("fs", "ls", work, "/workspace/data") == "processed/\n"
+    assert [item["path"] for item in burrow.json("fs", "list", work, "/workspace/data", "-r")] == ["processed", "processed/f"]
+    assert burrow.text("fs", "ls", work, "/workspace/data", "-l").startswith("drwxr-xr-x")
+    burrow("fs", "rmdir", work, "/workspace/data", code=6)
+    assert "rmdir" in burrow.error("fs", "rm", work, "/workspace/data", code=2)
+    burrow("fs", "rm", work, "/workspace/data/processed/f")
+    burrow("fs", "rmdir", work, "/workspace/data", "-r")
+    assert burrow.json("fs", "ls", work, "/workspace/data", code=3)["error"]["code"]
+
+
+def test_fs_archives(burrow, work, tmp_path):
+    burrow("exec", work, "--", "sh", "-c", "mkdir -p /srv/a; echo x > /srv/a/x")
+    for name, words in (("a.tar.gz", []), ("b", ["--format", "tar"]), ("c.zip", [])):
+        burrow("fs", "dl", work, tmp_path / name, "--path", "/srv/a", *words)
+    with tarfile.open(tmp_path / "a.tar.gz") as archive:
+        assert "x" in [pathlib.Path(name).name for name in archive.getnames()]
+    burrow("fs", "ul", work, tmp_path / "c.zip", "--path", "/srv/from-zip")
+    burrow("fs", "upload", work, tmp_path / "b", "--path", "/srv/from-tar", "--format", "tar")
+    assert burrow.text("exec", work, "--", "cat", "/srv/from-zip/x", "/srv/from-tar/x") == "x\nx\n"
+
+
+def test_a_full_local_disk_is_told_and_leaves_nothing(burrow, work, tmp_path):
+    burrow("exec", work, "--", "sh", "-c", "head -c 3000000 /dev/zero > /srv/large")
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", small], check=True)
+    try:
+        for words in (["fs", "cp", f"{work}:/srv/large", small / "f"], ["fs", "cp", "-r", f"{work}:/srv", small / "tree"]):
+            assert "No space left" in burrow.error(*words, code=1)
+        assert not (small / "f").exists() and not list(small.glob("*.burrow-*"))
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+# ---- what a hostile sandbox sends ----
+
+def test_links_and_names_lead_nowhere_else(burrow, work, tmp_path):
+    burrow("exec", work, "--", "sh", "-c", "mkdir -p /bad/d && cd /bad && ln -s /etc out && ln -s ../../up up && ln -s d inner && echo x > d/f")
+    burrow("fs", "cp", "-r", f"{work}:/bad", tmp_path / "got")
+    assert sorted(path.name for path in (tmp_path / "got").iterdir()) == ["d", "inner"]
+    # a link that is there already is not followed either
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "trap").mkdir()
+    (tmp_path / "trap" / "d").symlink_to(tmp_path / "elsewhere")
+    done = subprocess.run([BURROW, "fs", "cp", "-r", f"{work}:/bad/.", tmp_path / "trap"], capture_output=True, env=burrow.environment, timeout=PATIENCE)
+    assert done.returncode == 1 and list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_names_cannot_drive_the_terminal(burrow, work):
+    burrow("exec", work, "--", "sh", "-c", r"mkdir -p /esc && cd /esc && touch \"$(printf 'a\033]0;x\007b')\"")
+    listed = burrow("fs", "ls", work, "/esc", "-l").stdout
+    assert b"\x1b" not in listed and b"\x07" not in listed and b"a?]0;x?b" in listed
+
+
+class Fake(threading.Thread):
+    """Answers every connection with the same bytes, which need not be HTTP."""
+
+    def __init__(self, answer, holds=False):
+        super().__init__(daemon=True)
+        self.answer, self.holds = answer, holds
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.start()
+
+    def run(self):
+        try:
+            while True:
+                peer, _ = self.socket.accept()
+                with peer:
+                    peer.recv(65536)
+                    try:
+                        peer.sendall(self.answer)
+                    except OSError:
+                        pass
+        except OSError:
+            pass
+
+
+def http(body, status="200 OK", type="application/json", length=None):
+    return f"HTTP/1.1 {status}\r\nContent-Type: {type}\r\nContent-Length: {len(body) if length is None else length}\r\nConnection: close\r\n\r\n".encode() + body
+
+
+def tar_of(*entries):
+    import io
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for entry in entries:
+            archive.addfile(entry, io.BytesIO(b"x" * entry.size))
+    return out.getvalue()
+
+
+def entry(name, type=tarfile.REGTYPE, link="", size=0, mode=0o6755):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size, info.mode = type, link, size if type == tarfile.REGTYPE else 0, mode
+    return info
+
+
+def test_an_archive_of_a_hostile_server_stays_in_its_place(tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    archive = tar_of(entry("../outside/a", size=1), entry("/abs", size=1), entry("l", tarfile.SYMTYPE, str(outside)), entry("l/through", size=1),
+                     entry("h", tarfile.LNKTYPE, "../../etc/passwd"), entry("dev", tarfile.CHRTYPE), entry("ok/../../x", size=1), entry("good", size=3))
+    stat = json.dumps({"kind": "directory", "mode": "0755", "path": "/x"}).encode()
+    answers = [http(stat), http(archive, type="application/x-tar")]
+
+    class Two(Fake):
+        def run(self):
+            try:
+                while True:
+                    peer, _ = self.socket.accept()
+                    with peer:
+                        asked = peer.recv(65536)
+                        peer.sendall(answers[1] if b"/archive" in asked else answers[0])
+            except OSError:
+                pass
+    burrow = Cli(tmp_path / "home", BURROW_URL=Two(b"").url)
+    burrow("fs", "cp", "-r", "box:/x", tmp_path / "in")
+    assert list(outside.iterdir()) == [] and not (tmp_path / "x").exists()
+    assert sorted(str(path.relative_to(tmp_path / "in")) for path in (tmp_path / "in").rglob("*")) == ["abs", "good", "l", "l/through"]
+    assert (tmp_path / "in" / "l").is_dir() and not (tmp_path / "in" / "l").is_symlink()
+    assert (tmp_path / "in" / "good").stat().st_mode & 0o7777 == 0o755
+
+
+@pytest.mark.parametrize("answer, words", [
+    (b"SSH-2.0-OpenSSH_9.2\r\n", "not HTTP"),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}", "in the middle"),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n{}", "no number"),
+    (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk"),
+    (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70000, "64 KiB"),
+    (b"", "without an answer"),
+    (http(b"not json"), "answer"),
+    (http(b"{}", status="302 Found"), "elsewhere"),
+    (http(b"<html>", status="502 Bad Gateway", type="text/html"), "502"),
+])
+def test_what_is_no_server_is_told_by_a_sentence(tmp_path, answer, words):
+    done = subprocess.run([BURROW, "list"], capture_output=True, timeout=PATIENCE, env=plain_environment(tmp_path, BURROW_URL=Fake(answer).url))
+    assert done.returncode in (1, 5) and words.encode() in done.stderr, done.stderr
+    assert len(done.stderr.splitlines()) <= 3
+
+
+def test_a_server_that_is_gone_in_the_middle(tmp_path_factory):
+    server = servers.Server(tmp_path_factory.mktemp("gone") / "data")
+    try:
+        server.start()
+        burrow = Cli(tmp_path_factory.mktemp("gone-home"), BURROW_DATA=str(server.data))
+        burrow("create", "--name", "g")
+        with subprocess.Popen([BURROW, "exec", "g", "--", "sh", "-c", "echo begun; sleep 300"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              stdin=subprocess.DEVNULL, env=burrow.environment) as process:
+            assert process.stdout.readline() == b"begun\n"
+            server.kill()
+            assert process.wait(PATIENCE) == 125
+            assert b"closed the connection" in process.stderr.read()
+        server.start()
+        burrow("delete", "g")
+        server.end()
+    finally:
+        server.abandon()
+
+
+# ---- snapshots ----
+
+def test_snapshots_checkpoints_and_diff(burrow, work, tmp_path):
+    burrow("exec", work, "--", "sh", "-c", "echo v1 > /workspace/version")
+    made = burrow.json("snapshot", "create", work, "--name", "cli", "--tag", "v1", "--description", "d", "--public")
+    assert made["snapshotId"].startswith("snp_") and made["public"] is True
+    assert made["id"] in [item["id"] for item in burrow.json("snapshot", "ls", "--sandbox", work, "--limit", "5", "--offset", "0")]
+    assert burrow.json("snapshot", "list", "--sort=size", "--direction=desc")
+    assert burrow.json("snapshot", "show", "cli:v1")["id"] == made["id"]
+    assert burrow.json("snapshot", "tag", made["id"], "v2")["tag"] == "v2"
+    burrow("snapshot", "tag", made["id"], "--clear")
+    burrow("snapshot", "tag", made["id"], code=2)
+    burrow("snapshot", "export", made["id"], tmp_path / "s.tar.zst")
+    burrow("snapshot", "delete", made["id"], "--confirm")
+    again = burrow.json("snapshot", "import", tmp_path / "s.tar.zst", "--name", "cli", "--tag", "v3")
+    burrow("create", "--snapshot", "cli:v3", "--name", "from")
+    assert burrow.text("exec", "from", "--", "cat", "/workspace/version") == "v1\n"
+    burrow("delete", "from")
+    burrow("snapshot", "rm", again["id"], "--confirm")
+    burrow("checkpoint", "create", work, "before")
+    burrow("exec", work, "--", "sh", "-c", "echo v2 > /workspace/version")
+    told = burrow.json("diff", work, "before", "--patch")
+    assert [item["path"] for item in told["items"]] == ["/workspace/version"] and "+v2" in told["items"][0]["patch"]
+    assert "~ /workspace/version" in burrow.text("diff", work, "--from", "before")
+    assert [item["name"] for item in burrow.json("ckpt", "list", work)] == ["before"]
+    burrow("checkpoint", "restore", work, "before")
+    assert burrow.text("exec", work, "--", "cat", "/workspace/version") == "v1\n"
+    burrow("checkpoint", "delete", work, "before", "--confirm")
+
+
+def test_the_server_can_be_asked_about_itself(burrow, work):
+    assert burrow.json("system", "info")["name"] == "burrow"
+    assert "runtimes" in burrow.json("system", "df")["parts"]
+    assert burrow.json("system", "prune", "--dry-run")["dryRun"] is True
+    assert burrow.json("stats", "--by", "sandbox", "--start", "2026-01-01T00:00:00Z")["by"] == "sandbox"
+    assert burrow.json("network", "policy", work)["enabled"] is False
+    for words in (["system", "info"], ["system", "df"], ["system", "prune", "-n"], ["stats"], ["network", "policy", work]):
+        assert burrow.text(*words).strip()
+
+
+# ---- which server ----
+
+def test_contexts_urls_and_keys(server, tmp_path):
+    url = f"http://127.0.0.1:{server.port}"
+    burrow = Cli(tmp_path / "home", BURROW_DATA=str(tmp_path / "nowhere"))
+    here = burrow.json("list", "--url", url, "--api-key", server.key)
+    assert "key" in burrow.error("list", "--url", url, code=4)
+    burrow("context", "add", "down", "http://127.0.0.1:1")
+    assert "no server at 127.0.0.1:1" in burrow.error("list", code=5)
+    burrow("context", "create", "up", url, "--api-key", server.key)
+    assert burrow.json("list", "--context", "up") == here
+    burrow("context", "use", "up")
+    assert burrow.json("list") == here
+    assert {item["name"]: item["current"] for item in burrow.json("context", "ls")} == {"down": False, "up": True}
+    kept = tmp_path / "home" / "config" / "burrow" / "contexts.json"
+    assert kept.stat().st_mode & 0o777 == 0o600 and server.key not in burrow.text("context", "list")
+    burrow("context", "delete", "up")
+    assert "there is no context 'up'" in burrow.error("list", "--context", "up", code=3)
+    assert "is no address" in burrow.error("list", "--url", "ftp://x", code=2)
+    kept.write_text("{")
+    assert "contexts.json" in burrow.error("list", code=1)
+
+
+def test_a_server_is_started_in_the_background_and_ends_by_itself(tmp_path):
+    data = tmp_path / "data"
+    servers.borrow_runtimes(data)
+    burrow = Cli(tmp_path / "home", BURROW_DATA=str(data), BURROW_END_WHEN_QUIET="1h")
+    first = burrow("list")
+    assert b"starting a server in the background" in first.stderr
+    assert burrow("list").stderr == b""
+    found = re.findall(r"pid=(\d+)", (data / "server.log").read_text())
+    try:
+        assert found, (data / "server.log").read_text()
+    finally:
+        for pid in found:
+            os.kill(int(pid), signal.SIGTERM)
+        subprocess.run([BURROW, "detach", "--data", data, "--end-sandboxes"], timeout=PATIENCE, check=False)
+
+
+def test_a_quiet_server_ends(tmp_path_factory):
+    server = servers.Server(tmp_path_factory.mktemp("quiet") / "data", options=["--end-when-quiet", "100ms"])
+    try:
+        server.launch()
+        assert server.process.wait(PATIENCE) == 0 and "signal=quiet" in server.log
+    finally:
+        server.abandon()
+
+
+# ---- words ----
+
+def test_misspelled_words_get_a_suggestion(burrow):
+    assert "did you mean 'list'" in burrow.error("lst", code=2)
+    assert "did you mean 'fs mkdir'" in burrow.error("fs", "mkdri", code=2)
+    assert "did you mean '--status'" in burrow.error("list", "--statu", "x", code=2)
+    assert "does not take 'extra'" in burrow.error("list", "extra", code=2)
+    assert "needs more words" in burrow.error("get", code=2)
+
+
+def commands():
+    """Every command there is, from the help of burrow and of its groups."""
+    def listed(*words):
+        text = subprocess.run([BURROW, *words, "--help"], capture_output=True, text=True, check=True).stdout
+        block = re.split(r"(?i)\ncommands:\n", text)[1].split("\n\n")[0]
+        return re.findall(r"^  (\S+)", block, re.M)
+    found = []
+    for name in listed():
+        text = subprocess.run([BURROW, name, "--help"], capture_output=True, text=True, check=True).stdout
+        found += [(name, each) for each in listed(name)] if re.search(r"(?i)\ncommands:\n", text) else [(name,)]
+    return found
+
+
+def test_every_command_has_help_with_examples():
+    all_commands = commands()
+    assert len(all_commands) > 40
+    for words in all_commands:
+        text = subprocess.run([BURROW, *words, "--help"], capture_output=True, text=True, check=True).stdout
+        if words[0] not in ("key",):
+            assert "examples:" in text and "$ " in text, words
+        assert text == subprocess.run([BURROW, "help", *words], capture_output=True, text=True).stdout or words[0] in ("key", "runtime"), words
