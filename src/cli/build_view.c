@@ -128,6 +128,8 @@ static void tell_result(const struct showing *showing, bool was_ready)
     const struct runtime_definition *definition = showing->definition;
     struct runtime_status status;
 
+    if (showing->view->is_result_hidden)
+        return;
     if (showing->view->is_json) {
         print_json(showing, was_ready ? "already ready" : "ready", NULL, 0);
         return;

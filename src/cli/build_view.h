@@ -14,8 +14,9 @@ struct build_view {
     const char *registry;
     const char *mirror; // or NULL
     bool is_forced;
-    bool is_json;  // progress and result as JSON lines on stdout
-    bool is_quiet; // no progress, no result
+    bool is_json;          // progress and result as JSON lines on stdout
+    bool is_result_hidden; // it is not said that it is ready
+    bool is_quiet;         // no progress, no result
 };
 
 /*

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "cli/exit.h"
 #include "cli/relay.h"
+#include "cli/run_image.h"
 #include "cli/run_network.h"
 #include "cli/run_report.h"
 #include "cli/terminal.h"
@@ -46,6 +47,11 @@ static const struct option_row rows[] = {
      "end it, and all it started, after this long: 30s, 5m, 1d (default: never)", NULL, 0, 0},
     {"runtime", 'r', OPTION_TEXT, offsetof(struct run_options, runtime), "NAME",
      "what it starts from (default base:latest; 'burrow runtime list')", "BURROW_RUNTIME", 0, 0},
+    {"dependency", 0, OPTION_LIST, offsetof(struct run_options, dependencies), "PACKAGE",
+     "install this apt package over the runtime first; kept for the next time (repeatable)", NULL,
+     0, 0},
+    {"package", 0, OPTION_LIST, offsetof(struct run_options, packages), "PACKAGE",
+     "the same for one of npm, where the runtime has npm or bun (repeatable)", NULL, 0, 0},
     {"env", 'e', OPTION_LIST, offsetof(struct run_options, env), "KEY=VALUE",
      "set a variable; KEY alone takes yours (repeatable)", NULL, 0, 0},
     {"file", 'f', OPTION_LIST, offsetof(struct run_options, files), "PATH:LOCAL",
@@ -196,7 +202,6 @@ static int check_files(const struct run_options *o, struct error *err)
 static int launch(struct run *run, struct error *err)
 {
     const struct run_options *o = &run->options;
-    struct engine_options engine = {.data_dir = o->data_dir};
     struct runtime_image *image = run->image;
     struct box_bind binds[16];
     struct box_spec spec = {
@@ -215,7 +220,7 @@ static int launch(struct run *run, struct error *err)
         return error_set(err, ERROR_INVALID, "the runtime '%s' has too many binds", o->runtime);
     for (size_t i = 0; i < image->n_binds; i++)
         binds[i] = (struct box_bind){image->binds[i].host, image->binds[i].box};
-    if (engine_open(&engine, &run->engine, err) < 0 || check_disk(run->engine, &o->limits, err) < 0)
+    if (check_disk(run->engine, &o->limits, err) < 0)
         return -1;
     if (box_launch(run->engine, &spec, &run->box, err) < 0)
         return -1;
@@ -559,7 +564,11 @@ static int do_run(struct run *run, char **command, struct error *err)
         return -1;
     run->has_relay = true;
     run->options.runtime = run->runtime = runtime_full_name(run->options.runtime);
-    if (runtime_image_open(run->options.data_dir, run->options.runtime, &run->image, err) < 0)
+    const struct engine_options engine = {.data_dir = run->options.data_dir};
+    int signal;
+    if (run_image_open(&run->options, &run->image, &signal, err) < 0 ||
+        engine_open(&engine, &run->engine, err) < 0 ||
+        run_image_install(&run->options, run->engine, &run->image, err) < 0)
         return -1;
     take_defaults(run, &command);
     if (launch(run, err) < 0)
@@ -592,6 +601,8 @@ static void free_run(struct run *run)
     option_list_clear(&run->options.files);
     option_list_clear(&run->options.allow);
     option_list_clear(&run->options.deny);
+    option_list_clear(&run->options.dependencies);
+    option_list_clear(&run->options.packages);
 }
 
 int cli_run(int argc, char **argv)

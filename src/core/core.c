@@ -15,6 +15,7 @@
 #include "core/execution/executions.h"
 #include "core/execution/queue.h"
 #include "core/network/outlet.h"
+#include "install/install.h"
 #include "core/runtime/runtimes.h"
 #include "core/sandbox/monitor.h"
 #include "core/sandbox/pool.h"
@@ -123,6 +124,22 @@ static int start_workers(struct core *core, struct error *err)
     return workers_new(&remover, &core->remover, err);
 }
 
+/* Packages over a runtime, in a box of the engine's. On a thread of the runtimes. */
+static int install(void *data, const struct runtime_image *image, const char *additions,
+                   int cancel_fd, const struct image_watch *watch, struct runtime_image **out,
+                   struct error *err)
+{
+    const struct core *core = data;
+    const struct install_options options = {
+        .data_dir = core->settings.data_dir,
+        .registry = core->settings.npm_registry,
+        .cancel_fd = cancel_fd,
+        .on_progress = watch->on_progress,
+        .data = watch->data,
+    };
+    return install_open(core->engine, image, additions, &options, out, err);
+}
+
 static int open_rooms(struct core *core, struct error *err)
 {
     core->hub = hub_new();
@@ -135,6 +152,7 @@ static int open_rooms(struct core *core, struct error *err)
                       err) < 0 ||
         start_workers(core, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
+    runtimes_set_installer(core->runtimes, &(struct image_installer){install, core});
     runtimes_set_places(core->runtimes, core->settings.debian_mirror, core->settings.npm_registry);
     core->layers = layers_new(core->store, engine_volume(core->engine), core->remover);
     core->outlets = outlets_new(&core->settings, core->engine);

@@ -43,6 +43,7 @@
 #include "base/strings.h"
 #include "store/checkpoints.h"
 #include "engine/files.h"
+#include "install/install.h"
 #include "runtime/catalog.h"
 
 #include <inttypes.h>
@@ -153,6 +154,8 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .labels = request->labels,
         .mode = request->mode,
         .runtime = runtime,
+        .dependencies = creation->dependencies,
+        .packages = creation->packages,
         .snapshot = request->fork_of ? creation->fork.snapshot : creation->snapshot.id,
         .layers = request->fork_of ? creation->fork.layers : creation->snapshot.layers,
         .command = {.argv = request->command ? request->command->command.argv : NULL,
@@ -563,6 +566,8 @@ void creation_clear(struct creation *creation)
     snapshot_record_clear(&creation->snapshot);
     fork_files_clear(&creation->fork);
     network_wish_clear(&creation->network);
+    free(creation->dependencies);
+    free(creation->packages);
 }
 
 /* The row, and that this is the answer to the request: whoever sends it again gets the same. */
@@ -603,7 +608,8 @@ static int create_when_built(struct creation *creation, struct sandbox_info *out
     char state[IMAGE_STATE] = "";
     bool is_ready = true;
 
-    if (image_begin(creation->core->runtimes, runtime, NULL, &is_ready, state, err) < 0)
+    autofree char *additions = additions_of(creation->dependencies, creation->packages);
+    if (image_begin(creation->core->runtimes, runtime, additions, &is_ready, state, err) < 0)
         return -1;
     if (is_ready)
         return create(creation, out, first, err);
@@ -628,6 +634,23 @@ static int recall(struct core *core, const struct actor *actor, const char *id,
     return 0;
 }
 
+/* Beside those that its origin has. */
+static char *join_lists(const char *packed, const char *const *more)
+{
+    autostrings all = {0};
+
+    strings_unpack(packed, &all);
+    for (; more && *more; more++)
+        strings_add(&all, *more);
+    return all.count ? strings_pack((const char *const *)all.items) : NULL;
+}
+
+static void add_packages(struct creation *creation, const char *dependencies, const char *packages)
+{
+    creation->dependencies = join_lists(dependencies, creation->request->dependencies);
+    creation->packages = join_lists(packages, creation->request->packages);
+}
+
 /* What lies below its own files, where that is more than its runtime. */
 static int find_origin(struct creation *creation, struct error *err)
 {
@@ -635,10 +658,14 @@ static int find_origin(struct creation *creation, struct error *err)
     struct core *core = creation->core;
 
     if (request->fork_of)
+        add_packages(creation, NULL, NULL);
+    if (request->fork_of)
         return fork_files_take(&creation->fork, core, creation->actor, request->fork_of, err);
-    return request->snapshot ? snapshot_find_ready(core->snapshots, creation->actor,
-                                                   request->snapshot, &creation->snapshot, err)
-                             : 0;
+    if (request->snapshot && snapshot_find_ready(core->snapshots, creation->actor,
+                                                 request->snapshot, &creation->snapshot, err) < 0)
+        return -1;
+    add_packages(creation, creation->snapshot.dependencies, creation->snapshot.packages);
+    return 0;
 }
 
 /* Secrets are not inherited. */
@@ -663,12 +690,17 @@ static int check_runtime(struct creation *creation, struct error *err)
 {
     const struct sandbox_request *request = creation->request;
     struct runtime_wish wish = {.name = request->runtime,
+                                .has_packages = request->packages && request->packages[0],
                                 .has_network = creation->network.is_enabled,
                                 .memory_bytes = request->limits.memory_bytes,
                                 .cpu_millicores = request->limits.cpu_millicores,
                                 .disk_bytes = request->limits.disk_bytes};
 
-    if (!request->runtime)
+    if (install_check(request->dependencies, request->packages, err) < 0)
+        return -1;
+    if (!wish.name && wish.has_packages)
+        wish.name = creation->core->settings.default_runtime;
+    if (!wish.name)
         return 0;
     if (runtime_check(creation->core->runtimes, &wish, creation->runtime, err) < 0)
         return -1;

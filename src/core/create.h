@@ -23,10 +23,12 @@ struct sandbox_request {
     const char *const *labels; // "name=value", NULL-terminated
     bool is_name_unique; // ERROR_EXISTS, noun "name", when a living sandbox of the owner has it
     enum sandbox_mode mode;
-    const char *runtime;  // name or name:tag; NULL: the server's
-    const char *snapshot; // an id; its runtime and environment count then. NULL: none
-    const char *fork_of;  // an id: starts with the files of this one, see fork.h; NULL: none
-    const char *home;     // absolute; becomes HOME; made
+    const char *runtime;             // name or name:tag; NULL: the server's
+    const char *const *dependencies; // apt packages over the runtime, NULL-terminated; NULL: none
+    const char *const *packages;     // npm's, likewise
+    const char *snapshot;            // an id; its runtime and environment count then. NULL: none
+    const char *fork_of; // an id: starts with the files of this one, see fork.h; NULL: none
+    const char *home;    // absolute; becomes HOME; made
     /* What its commands start with, but for argv. The directory is made; timeout_ms may be SANDBOX_DEFAULT. */
     struct command usual;
     const char *else_directory; // where neither that nor the runtime, as an image does, says one

@@ -11,6 +11,7 @@
 #include "core/event/hub.h"
 #include "core/execution/execution_info_impl.h"
 #include "core/runtime/runtimes.h"
+#include "core/sandbox/pool.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/sandbox_info_impl.h"
 #include "loop/workers.h"
@@ -53,8 +54,9 @@ static int make_later(struct creation *creation, struct error *err)
     const struct image_watch watch = {on_progress, sandbox};
     autoclear(sandbox_info) info = {0};
     autoptr(image) image = NULL;
+    autofree char *additions = additions_of(sandbox->record.dependencies, sandbox->record.packages);
 
-    if (image_get_with(creation->core->runtimes, sandbox->record.runtime, NULL, &watch, &image,
+    if (image_get_with(creation->core->runtimes, sandbox->record.runtime, additions, &watch, &image,
                        err) < 0 ||
         check_wanted(sandbox, err) < 0 || creation_take_box(creation, err) < 0)
         return -1;

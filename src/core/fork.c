@@ -57,6 +57,10 @@ int sandbox_fork(struct core *core, const struct actor *actor, const char *id,
     if (sandbox_changes_apply(&core->settings, changes, &record, &parts, err) < 0)
         return -1;
     struct sandbox_request request = request_of(&record);
+    autofree const char *const *dependencies = strings_list(record.dependencies);
+    autofree const char *const *packages = strings_list(record.packages);
+    request.dependencies = dependencies;
+    request.packages = packages;
     request.is_name_unique = changes->is_name_unique;
     request.fork_of = source->id;
     request.once = once;

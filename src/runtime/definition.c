@@ -11,6 +11,7 @@
 
 // Raised when the making itself changes, so that what older programs made counts as outdated.
 #define MAKING_VERSION 1
+#define LAYER_VERSION 2 // of those of kind layer
 
 #define README_MAX 65536
 
@@ -311,7 +312,13 @@ static void hash_value(struct digest *digest, const struct data_value *value)
 static uint64_t hash_definition(const struct data_value *root)
 {
     struct digest digest = {0};
+    const char *kind = NULL;
+    struct error ignored;
     unsigned char version = MAKING_VERSION;
+
+    if (value_get_string(value_get(root, "build"), "kind", true, &kind, &ignored) == 0 &&
+        strcmp(kind, runtime_kind_name(RUNTIME_LAYER)) == 0)
+        version = LAYER_VERSION;
 
     digest_add(&digest, &version, 1);
     hash_value(&digest, value_get(root, "build"));

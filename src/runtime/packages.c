@@ -99,6 +99,8 @@ static const char npm_script[] =
     "  echo \"Setting up $name\"\n"
     "done\n"
     "cd /\n"
+    "mkdir -p /etc/burrow\n"
+    "npm config get registry > /etc/burrow/npm-registry\n" // for packages of sandboxes
     "rm -rf /root/.npm /root/.cache\n";
 
 // ---- running them ----

@@ -26,8 +26,8 @@ struct sandbox_record {
     const char *const *labels; // "name=value", NULL-terminated, or NULL. SANDBOX_PART_LABELS
     // As asked for, never changed.
     const char *scopes;       // JSON
-    const char *dependencies; // JSON; nobody writes it yet
-    const char *packages;     // likewise
+    const char *dependencies; // packed strings: apt packages over its runtime; NULL: none
+    const char *packages;     // likewise of npm
     // SANDBOX_PART_ASKED
     const char *asked; // JSON: what a front says back word for word (sizes, durations)
     // SANDBOX_PART_FRONT

@@ -31,6 +31,8 @@ static const struct field fields[] = {
     {"parent_id", FIELD_TEXT, 0, AT(parent_id)},
     {"sandbox_id", FIELD_TEXT, 0, AT(sandbox_id)},
     {"runtime", FIELD_TEXT, 0, AT(runtime)},
+    {"dependencies", FIELD_TEXT, SNAPSHOT_PART_CONTENT, AT(dependencies)},
+    {"packages", FIELD_TEXT, SNAPSHOT_PART_CONTENT, AT(packages)},
     {"layers", FIELD_TEXT, SNAPSHOT_PART_CONTENT, AT(layers)},
     {"env", FIELD_TEXT, SNAPSHOT_PART_CONTENT, AT(env)},
     {"metadata", FIELD_TEXT, SNAPSHOT_PART_CONTENT, AT(metadata)},

@@ -15,6 +15,8 @@ struct snapshot_record {
     const char *parent_id;  // the snapshot its sandbox was made from
     const char *sandbox_id; // what it was taken of; NULL: built
     const char *runtime;    // at the bottom
+    const char *dependencies,
+        *packages; // packed strings: over that; NULL: none. SNAPSHOT_PART_CONTENT
     const char *content_hash;
     const char *upload_secret; // of one being built
     const char *git;           // JSON

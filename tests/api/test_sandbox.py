@@ -138,8 +138,6 @@ def test_a_hundred_sandboxes_have_different_ids(api):
 @pytest.mark.parametrize("fields, words", [
     ({"network": {"enabled": True}}, ["network"]),
     ({"network": {"port": 3000}}, ["port"]),
-    ({"dependencies": ["git"]}, ["dependencies"]),
-    ({"packages": ["typescript"]}, ["packages"]),
 ])
 def test_what_is_not_there_yet_is_refused_with_a_sentence(api, fields, words):
     check_error(api.post("/sandbox", fields), 400, "INVALID_ARGUMENT", *words)

@@ -9,10 +9,10 @@ void stack_clear(struct stack *stack)
     *stack = (struct stack){0};
 }
 
-int stack_open(struct runtimes *runtimes, const char *runtime, const char *layers,
-               struct stack *out, struct error *err)
+int stack_open(struct runtimes *runtimes, const char *runtime, const char *additions,
+               const char *layers, struct stack *out, struct error *err)
 {
-    if (image_get(runtimes, runtime, &out->image, err) < 0)
+    if (image_get_with(runtimes, runtime, additions, NULL, &out->image, err) < 0)
         return -1;
     strings_unpack(layers, &out->saved);
     const struct runtime_image *image = image_runtime(out->image);

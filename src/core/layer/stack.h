@@ -14,8 +14,8 @@ struct stack {
     struct layer_stack full, base; // all of them, and the runtime alone
 };
 
-/* `layers` is packed, top first; NULL: none. Blocks for a build where the runtime is not built. */
-int stack_open(struct runtimes *runtimes, const char *runtime, const char *layers,
-               struct stack *out, struct error *err);
+/* `additions` is what image_get_with takes. `layers` is packed, top first; NULL: none. Blocks for a build where the runtime is not built. */
+int stack_open(struct runtimes *runtimes, const char *runtime, const char *additions,
+               const char *layers, struct stack *out, struct error *err);
 void stack_clear(struct stack *stack);
 #define autostack __attribute__((cleanup(stack_clear))) struct stack

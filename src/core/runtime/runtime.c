@@ -56,6 +56,40 @@ static int check_needs(const struct runtime_wish *wish, const struct runtime_def
     return 0;
 }
 
+// "npm@10" has npm; and so has whatever stands on one that does.
+static bool has_npm(const struct runtime_definition *definition)
+{
+    for (; definition; definition = definition->from) {
+        for (const char **name = definition->npm; name && *name; name++)
+            if (strncmp(*name, "npm@", 4) == 0 || strcmp(*name, "npm") == 0 ||
+                strncmp(*name, "bun@", 4) == 0 || strcmp(*name, "bun") == 0)
+                return true;
+        for (const char **name = definition->packages; name && *name; name++)
+            if (strcmp(*name, "npm") == 0)
+                return true;
+    }
+    return false;
+}
+
+// Of an image nobody has said what is in it: installing finds out.
+static int check_npm(const struct catalog *catalog, const struct runtime_definition *wanted,
+                     struct error *err)
+{
+    const struct runtime_definition *definition;
+    char names[400] = "";
+    size_t used = 0;
+
+    if (has_npm(wanted) || wanted->kind == RUNTIME_OCI)
+        return 0;
+    for (size_t i = 0; (definition = catalog_at(catalog, i)); i++)
+        if (has_npm(definition) && !definition->is_internal && used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s:%s", used ? ", " : "",
+                                     definition->name, definition->tags[0]);
+    return error_refuse(err, ERROR_INVALID, "packages",
+                        "packages: the runtime '%s:%s' has neither npm nor bun; these have: %s",
+                        wanted->name, wanted->tags[0], names);
+}
+
 // Without reading files, for what nearly everybody asks for.
 static bool is_plain(struct runtimes *runtimes, const char *full)
 {
@@ -81,7 +115,7 @@ int runtime_check(struct runtimes *runtimes, struct runtime_wish *wish, char *na
     autofree char *full = runtime_full_name(wish->name);
     if (name)
         (void)snprintf(name, RUNTIME_REFERENCE_TEXT, "%s", full);
-    if (is_plain(runtimes, full)) {
+    if (!wish->has_packages && is_plain(runtimes, full)) {
         *wish = (struct runtime_wish){.name = wish->name};
         return 0;
     }
@@ -94,7 +128,8 @@ int runtime_check(struct runtimes *runtimes, struct runtime_wish *wish, char *na
     if (name)
         (void)snprintf(name, RUNTIME_REFERENCE_TEXT, "%s:%s", definition->name,
                        definition->tags[0]);
-    if (check_needs(wish, definition, err) < 0)
+    if (check_needs(wish, definition, err) < 0 ||
+        (wish->has_packages && check_npm(catalog, definition, err) < 0))
         return -1;
     const struct runtime_requirements *needs = &definition->requirements;
     wish->memory_bytes = (int64_t)needs->memory_bytes;

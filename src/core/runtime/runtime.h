@@ -56,6 +56,7 @@ struct runtime_wish {
     const char *name; // NULL: the default one
     int64_t memory_bytes, cpu_millicores, disk_bytes;
     bool has_network;
+    bool has_packages; // of npm: the runtime needs npm or bun
 };
 /*
  * Whether a sandbox may be started from this runtime; `name` (of RUNTIME_REFERENCE_TEXT bytes, or NULL) gets the one under which it is recorded:

@@ -11,6 +11,7 @@
 #include "core/runtime/runtimes.h"
 #include "base/strings.h"
 #include "engine/spare_boxes.h"
+#include "install/install.h"
 #include "core/stream/streams.h"
 
 #include <errno.h>
@@ -205,9 +206,11 @@ static bool take_spare(struct pool *pool, struct image *image, const struct pool
 int pool_take(struct pool *pool, const struct pool_request *request, struct pooled *out,
               struct error *err)
 {
+    autofree char *additions = additions_of(request->dependencies, request->packages);
     autoptr(image) image = NULL;
 
-    if (image_get(pool->sandboxes->runtimes, request->runtime, &image, err) < 0)
+    if (image_get_with(pool->sandboxes->runtimes, request->runtime, additions, NULL, &image, err) <
+        0)
         return -1;
     bool is_common = !request->layers && !request->scratch && is_roomy(pool, request);
     if (!(is_common && take_spare(pool, image, request, out)) &&
@@ -219,6 +222,14 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
     return 0;
 }
 
+char *additions_of(const char *dependencies, const char *packages)
+{
+    autofree const char *const *apt = strings_list(dependencies);
+    autofree const char *const *npm = strings_list(packages);
+
+    return install_list(apt, npm);
+}
+
 struct pool_request pool_request_of(const struct sandbox_record *record)
 {
     return (struct pool_request){
@@ -226,6 +237,8 @@ struct pool_request pool_request_of(const struct sandbox_record *record)
         .is_one_shot = record->mode == SANDBOX_ONE_SHOT,
         .has_network = record->network.is_enabled,
         .limits = record->limits,
+        .dependencies = record->dependencies,
+        .packages = record->packages,
         .layers = record->layers,
     };
 }

@@ -22,9 +22,13 @@ struct pool_request {
     bool is_one_shot;
     bool has_network;
     struct limits limits;
+    const char *dependencies, *packages; // packed strings: over the runtime; NULL: none
     const char *layers;  // packed strings: what lies over the runtime; NULL: nothing
     const char *scratch; // its files are there already; NULL: a new one
 };
+
+/* What is over the runtime, as image_get_with wants it; NULL: nothing. The caller frees. */
+char *additions_of(const char *dependencies, const char *packages);
 
 /* What a sandbox's record asks for. Strings are borrowed. */
 struct pool_request pool_request_of(const struct sandbox_record *record);

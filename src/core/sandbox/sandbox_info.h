@@ -20,9 +20,10 @@ struct sandbox_info {
     const char *description;
     const char *metadata; // JSON, as it was given; likewise scopes
     const char *scopes;
-    const char *const *labels; // "name=value", NULL-terminated
-    const char *asked;         // JSON: what the front wanted to say back
-    const char *front_data;    // JSON: what a front keeps with it
+    const char *dependencies, *packages; // packed strings: over its runtime; NULL: none
+    const char *const *labels;           // "name=value", NULL-terminated
+    const char *asked;                   // JSON: what the front wanted to say back
+    const char *front_data;              // JSON: what a front keeps with it
     enum sandbox_mode mode;
     const char *runtime;
     const char *snapshot;   // the id of what it was made from

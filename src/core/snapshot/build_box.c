@@ -6,10 +6,12 @@
 #include "core/layer/layers.h"
 #include "engine/files.h"
 
-int build_box_open(struct build_box *build_box, const char *runtime, int64_t disk_bytes,
-                   struct error *err)
+int build_box_open(struct build_box *build_box, const char *runtime, const char *dependencies,
+                   const char *packages, int64_t disk_bytes, struct error *err)
 {
     struct pool_request request = {.runtime = runtime,
+                                   .dependencies = dependencies,
+                                   .packages = packages,
                                    .limits = build_box->snapshots->settings->limits};
 
     request.limits.cpu_millicores = 0;

@@ -14,8 +14,8 @@ struct build_box {
 };
 
 /* At most `disk_bytes` can be written in it. */
-int build_box_open(struct build_box *build_box, const char *runtime, int64_t disk_bytes,
-                   struct error *err);
+int build_box_open(struct build_box *build_box, const char *runtime, const char *dependencies,
+                   const char *packages, int64_t disk_bytes, struct error *err);
 /* A conversation about its files, as root; relative paths start at "/". */
 int build_box_files(struct build_box *build_box, int *conversation, struct error *err);
 /* Ends the box and keeps what was written in it as a new layer. */

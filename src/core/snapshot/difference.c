@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What has changed between two moments; see difference.h. */
+#include "core/sandbox/pool.h"
 #include "core/snapshot/difference.h"
 
 #include "base/fd.h"
@@ -102,8 +103,9 @@ static int moment_open(struct snapshots *snapshots, struct sandbox *sandbox, con
         out->layers = xstrdup(below ? below : "");
     else
         result = find_checkpoint(snapshots, sandbox, reference, pin, out, err);
-    if (result < 0 ||
-        stack_open(snapshots->runtimes, sandbox->record.runtime, out->layers, &out->stack, err) < 0)
+    autofree char *additions = additions_of(sandbox->record.dependencies, sandbox->record.packages);
+    if (result < 0 || stack_open(snapshots->runtimes, sandbox->record.runtime, additions,
+                                 out->layers, &out->stack, err) < 0)
         return -1;
     out->stack.full.scratch = out->scratch[0] ? out->scratch : NULL;
     return 0;

@@ -102,9 +102,11 @@ int snapshot_build_check(struct snapshots *snapshots, const struct actor *actor,
 int snapshot_build_upload(struct snapshots *snapshots, const struct actor *actor, const char *id,
                           const char *secret, int archive_fd, struct error *err);
 struct snapshot_content {
-    const char *directory;  // where the archive's files go
-    const char *const *env; // NAME=VALUE; or NULL
-    const char *metadata;   // JSON
+    const char *directory;           // where the archive's files go
+    const char *const *env;          // NAME=VALUE; or NULL
+    const char *metadata;            // JSON
+    const char *const *dependencies; // apt packages over its runtime, NULL-terminated; NULL: none
+    const char *const *packages;     // likewise of npm
 };
 /* ERROR_STATE, noun "snapshot": nothing was uploaded, or it is finished. ERROR_INVALID, noun "archive": what was
  * uploaded is none, or damaged, or

@@ -8,6 +8,7 @@
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
 #include "core/runtime/runtime.h"
+#include "install/install.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/snapshot/build_box.h"
 #include "runtime/catalog.h"
@@ -223,6 +224,24 @@ static int finish(struct build_box *build_box, struct snapshot_record *record, c
     return is_put ? 0 : -1;
 }
 
+/* They are installed over its runtime, and become part of what it stands on. */
+static int check_packages(struct snapshots *snapshots, struct snapshot_record *record,
+                          const struct snapshot_content *content, struct error *err)
+{
+    struct runtime_wish wish = {.name = record->runtime,
+                                .has_network = true,
+                                .has_packages = content->packages && content->packages[0]};
+
+    if (install_check(content->dependencies, content->packages, err) < 0 ||
+        runtime_check(snapshots->runtimes, &wish, NULL, err) < 0)
+        return -1;
+    if (content->dependencies && content->dependencies[0])
+        record->dependencies = strings_pack(content->dependencies);
+    if (content->packages && content->packages[0])
+        record->packages = strings_pack(content->packages);
+    return 0;
+}
+
 static int build(struct build_box *build_box, struct snapshot_record *record,
                  const struct snapshot_content *content, struct error *err)
 {
@@ -232,7 +251,8 @@ static int build(struct build_box *build_box, struct snapshot_record *record,
     uint64_t bytes = 0;
     struct error ignored = {0};
 
-    if (build_box_open(build_box, record->runtime,
+    if (check_packages(build_box->snapshots, record, content, err) < 0 ||
+        build_box_open(build_box, record->runtime, record->dependencies, record->packages,
                        build_box->snapshots->settings->limits.disk_bytes, err) < 0 ||
         unpack(build_box, record->id, content->directory, err) < 0 ||
         build_box_save(build_box, layers_name(layer), &bytes, err) < 0)

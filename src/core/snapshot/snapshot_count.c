@@ -5,6 +5,8 @@
 #include "loop/background.h"
 #include "core/sandbox/lookup.h"
 #include "base/log_ids.h"
+#include "base/mem.h"
+#include "core/sandbox/pool.h"
 #include "core/snapshot/merge.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/layer/stack.h"
@@ -59,7 +61,9 @@ int snapshot_walk(struct snapshots *snapshots, const struct snapshot_record *rec
 
     if (snapshot_pin(snapshots, &now, &pin, err) < 0)
         return -1;
-    int result = stack_open(snapshots->runtimes, record->runtime, now.layers, &stack, err);
+    autofree char *additions = additions_of(record->dependencies, record->packages);
+    int result =
+        stack_open(snapshots->runtimes, record->runtime, additions, now.layers, &stack, err);
     free((char *)now.layers);
     if (result < 0)
         return -1;
@@ -94,7 +98,9 @@ void snapshot_count_quickly(struct snapshots *snapshots, struct snapshot_record 
     struct error ignored = {0};
     autostack stack = {0};
 
-    if (stack_open(snapshots->runtimes, record->runtime, record->layers, &stack, &ignored) < 0 ||
+    autofree char *additions = additions_of(record->dependencies, record->packages);
+    if (stack_open(snapshots->runtimes, record->runtime, additions, record->layers, &stack,
+                   &ignored) < 0 ||
         layer_diff(snapshots->volume, &stack.base, &stack.full, &options, count_one, &totals, NULL,
                    &ignored) < 0)
         return;

@@ -11,6 +11,7 @@
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/temporary.h"
 #include "core/runtime/runtime.h"
+#include "core/sandbox/pool.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/layer/stack.h"
 #include "core/snapshot/digest.h"
@@ -244,9 +245,15 @@ static int export_to(struct exporting *exporting, uint64_t maximum, int fd, stru
                           &task, err) < 0)
         return -1;
     task.cancel = exporting->cancel;
-    if (stack_open(exporting->snapshots->runtimes, record->runtime, record->layers,
-                   &exporting->stack, err) < 0 ||
-        walk(exporting, add_change, err) < 0 || describe(exporting, &about, err) < 0 ||
+    autofree char *additions = additions_of(record->dependencies, record->packages);
+    if (stack_open(exporting->snapshots->runtimes, record->runtime, additions, record->layers,
+                   &exporting->stack, err) < 0)
+        return -1;
+    if (additions) { // its packages go along: whoever imports it has the plain runtime
+        exporting->stack.base.base++;
+        exporting->stack.base.n_base--;
+    }
+    if (walk(exporting, add_change, err) < 0 || describe(exporting, &about, err) < 0 ||
         write_all(exporting, &about, &task, fd, err) < 0)
         return -1;
     return 0;

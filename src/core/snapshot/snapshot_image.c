@@ -3,6 +3,7 @@
 #include "base/cancel.h"
 #include "base/mem.h"
 #include "core/layer/stack.h"
+#include "core/sandbox/pool.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/temporary.h"
 #include "core/snapshot/snapshot_archive.h"
@@ -77,7 +78,9 @@ static int write_image(struct snapshots *snapshots, const struct snapshot_record
     autoptr(oci_writer) writer = oci_writer_new(fd, maximum);
     struct imaging imaging = {.writer = writer, .cancel = cancel};
 
-    if (stack_open(snapshots->runtimes, record->runtime, record->layers, &stack, err) < 0)
+    autofree char *additions = additions_of(record->dependencies, record->packages);
+    if (stack_open(snapshots->runtimes, record->runtime, additions, record->layers, &stack, err) <
+        0)
         return -1;
     const struct runtime_image *runtime = image_runtime(stack.image);
     if (oci_export_layers(writer, runtime, err) < 0 ||

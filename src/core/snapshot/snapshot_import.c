@@ -443,7 +443,7 @@ static int begin(struct importing *importing, const struct snapshot_import_reque
     struct runtime_wish wish = {.name = runtime};
     if (runtime_check(importing->snapshots->runtimes, &wish, NULL, err) < 0)
         return no_runtime(runtime, err);
-    if (build_box_open(&importing->build_box, runtime, room, err) < 0)
+    if (build_box_open(&importing->build_box, runtime, NULL, NULL, room, err) < 0)
         return -1;
     return check_runtime(importing, request->is_forced, err);
 }

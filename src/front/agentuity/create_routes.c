@@ -99,8 +99,9 @@ static const struct field create_fields[] = {
      .item_size = sizeof(struct file_body), .maximum = BODY_FILES_MAX,
      .help = "written before the command starts"},
     {"dependencies", FIELD_TEXTS, offsetof(struct create_body, dependencies),
-     .help = "not available yet"},
-    {"packages", FIELD_TEXTS, offsetof(struct create_body, packages), .help = "not available yet"},
+     .help = "apt packages that are installed first"},
+    {"packages", FIELD_TEXTS, offsetof(struct create_body, packages),
+     .help = "packages that npm or bun installs globally first"},
     {"metadata", FIELD_OBJECT, offsetof(struct create_body, metadata),
      .help = "kept and given back"},
     {"scopes", FIELD_TEXTS, offsetof(struct create_body, scopes), .help = "kept and given back"},
@@ -112,11 +113,6 @@ static int refuse_unavailable(const struct create_body *body, struct error *err)
 {
     if (body->network.port)
         return error_set(err, ERROR_INVALID, "network.port: exposing a port is not available yet");
-    if (body->dependencies && body->dependencies[0])
-        return error_set(err, ERROR_INVALID,
-                         "dependencies: installing packages is not available yet");
-    if (body->packages && body->packages[0])
-        return error_set(err, ERROR_INVALID, "packages: installing packages is not available yet");
     return 0;
 }
 
@@ -278,6 +274,8 @@ static int fill_request(struct call *call, const struct create_body *body,
         .home = AGENTUITY_HOME,
         .usual.directory = AGENTUITY_HOME,
         .when_unbuilt = CREATE_GO_ON,
+        .dependencies = (const char *const *)body->dependencies,
+        .packages = (const char *const *)body->packages,
     };
     fill_limits(body, out);
     out->network = network_of(call, body);

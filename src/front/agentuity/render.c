@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sandboxes as JSON; see render.h. Commands and events are in render_execution.c and render_event.c. */
 #include "front/agentuity/render.h"
+#include "base/strings.h"
 #include "base/duration.h"
 #include "base/size.h"
 #include "core/runtime/runtime.h"
@@ -201,6 +202,7 @@ struct sandbox_whole {
     bool has_exit_code, has_project;
     int64_t exit_code, cpu_ms, memory_byte_seconds, egress_bytes;
     const char *metadata, *scopes;
+    const char *const *dependencies, *const *packages;
     struct resources resources;
     struct named user, project;
 };
@@ -210,6 +212,8 @@ const struct answer_field render_sandbox_fields[] = {
     {"exitCode", ANSWER_INTEGER, AT(exit_code), .has_offset = AT(has_exit_code)},
     {"metadata", ANSWER_JSON, AT(metadata), .help = "as it was given"},
     {"scopes", ANSWER_JSON, AT(scopes)},
+    {"dependencies", ANSWER_TEXTS, AT(dependencies), .help = "apt packages over its runtime"},
+    {"packages", ANSWER_TEXTS, AT(packages), .help = "those of npm"},
     {"resources", ANSWER_MAP, AT(resources), .is_needed = true, .fields = resource_fields},
     {"cpuTimeMs", ANSWER_INTEGER, AT(cpu_ms)},
     {"memoryByteSec", ANSWER_INTEGER, AT(memory_byte_seconds)},
@@ -329,7 +333,11 @@ void render_sandbox(struct json_writer *json, const struct sandbox_view *view)
 {
     __attribute__((cleanup(asked_clear))) struct asked asked;
     const struct sandbox_info *info = view->info;
+    autofree const char *const *dependencies = strings_list(info->dependencies);
+    autofree const char *const *packages = strings_list(info->packages);
     struct sandbox_whole whole = {
+        .dependencies = dependencies,
+        .packages = packages,
         .exit_code = render_exit_code(info->mode, info->state, info->exit_code),
         .cpu_ms = info->used.cpu_ms,
         .memory_byte_seconds = render_byte_seconds(info->used.memory_mib_ms),

@@ -259,9 +259,9 @@ static const struct field finish_fields[] = {
     {"files", FIELD_VALUE, offsetof(struct finish_body, files), .is_needed = true,
      .help = "what the client packed; the archive counts"},
     {"dependencies", FIELD_TEXTS, offsetof(struct finish_body, dependencies), .is_nullable = true,
-     .help = "not available yet"},
+     .help = "apt packages that are installed first"},
     {"packages", FIELD_TEXTS, offsetof(struct finish_body, packages), .is_nullable = true,
-     .help = "not available yet"},
+     .help = "packages that npm or bun installs globally first"},
     {"env", FIELD_TEXT_MAP, offsetof(struct finish_body, env),
      .help = "of all commands in sandboxes made from it"},
     {"metadata", FIELD_TEXT_MAP, offsetof(struct finish_body, metadata),
@@ -269,13 +269,8 @@ static const struct field finish_fields[] = {
     {0},
 };
 
-static int refuse_packages(const struct finish_body *body, struct error *err)
+static int check_files(const struct finish_body *body, struct error *err)
 {
-    if (body->dependencies && body->dependencies[0])
-        return error_set(err, ERROR_INVALID,
-                         "dependencies: installing packages is not available yet");
-    if (body->packages && body->packages[0])
-        return error_set(err, ERROR_INVALID, "packages: installing packages is not available yet");
     if (body->files->kind != VALUE_LIST)
         return error_set(err, ERROR_INVALID, "files: must be a list, not %s",
                          value_kind_name(body->files->kind));
@@ -291,10 +286,13 @@ static int finish_build(struct call *call, struct error *err)
     const char *id;
 
     if (snapshot_id_of(call, &id, err) < 0 ||
-        fields_read(call->body, finish_fields, &body, err) < 0 || refuse_packages(&body, err) < 0 ||
+        fields_read(call->body, finish_fields, &body, err) < 0 || check_files(&body, err) < 0 ||
         body_env(call, &body.env, &content.env, err) < 0 ||
-        keep_pairs(call, "metadata", &body.metadata, &content.metadata, err) < 0 ||
-        snapshot_build_finish(call->core->snapshots, &call->actor, id, &content, &info, err) < 0)
+        keep_pairs(call, "metadata", &body.metadata, &content.metadata, err) < 0)
+        return -1;
+    content.dependencies = (const char *const *)body.dependencies;
+    content.packages = (const char *const *)body.packages;
+    if (snapshot_build_finish(call->core->snapshots, &call->actor, id, &content, &info, err) < 0)
         return -1;
     return snapshot_answer(call, 200, &info);
 }
