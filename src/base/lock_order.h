@@ -13,6 +13,7 @@ enum lock_rank {
     LOCK_CONTEXTS,       // starting an interpreter in a sandbox
     LOCK_SANDBOX_BOX,    // the right to use a sandbox's box
     LOCK_SANDBOX_RECORD, // the right to change a sandbox's records
+    LOCK_OUTLETS,        // making the way out of boxes ready
     LOCK_EGRESS,         // one call to burrow-egress at a time
     LOCK_STORE_WRITER,   // the database's one writer
     // Held for memory work only: nothing below blocks.
@@ -25,6 +26,7 @@ enum lock_rank {
     LOCK_QUOTAS,          // what keys and organisations have in use
     LOCK_ENDINGS,         // sandboxes whose box is to be removed
     LOCK_MAILBOX,         // what is to be done for a sandbox, in order
+    LOCK_OUTLET_TABLE,    // whose the ways out are
     LOCK_POOL,
     LOCK_RUNTIMES,
     LOCK_LIST_CACHE,

@@ -31,6 +31,7 @@
 #include "core/snapshot/merge.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/sandbox_network.h"
+#include "core/sandbox/sandbox_trust.h"
 #include "core/network/network_wish.h"
 #include "core/network/outlet.h"
 #include "core/account/ceiling.h"
@@ -328,7 +329,7 @@ static int set_box(struct creation *creation, struct pooled *pooled, struct erro
 
     sandbox->box = pooled->box;
     sandbox->runtime_env = pooled->env;
-    if (sandbox_admit(sandbox, err) < 0)
+    if (sandbox_admit(sandbox, true, err) < 0)
         return -1;
     if (!creation->execution)
         box_prepare(sandbox->box, sandbox_next_number(sandbox));
@@ -441,7 +442,7 @@ static int populate(struct creation *creation, struct error *err)
 {
     struct sandbox *sandbox = creation->sandbox;
 
-    if (put_files(creation, err) == 0)
+    if (sandbox_trust(sandbox, err) == 0 && put_files(creation, err) == 0)
         return 0;
     return error_is(err, ERROR_DISK_FULL)
                ? file_disk_full(sandbox->sandboxes, sandbox->record.limits.disk_bytes, err)

@@ -136,7 +136,6 @@ def test_a_hundred_sandboxes_have_different_ids(api):
 
 
 @pytest.mark.parametrize("fields, words", [
-    ({"network": {"enabled": True}}, ["network"]),
     ({"network": {"port": 3000}}, ["port"]),
 ])
 def test_what_is_not_there_yet_is_refused_with_a_sentence(api, fields, words):

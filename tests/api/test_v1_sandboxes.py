@@ -162,7 +162,8 @@ def test_delete(new, api):
     ({"runtime": "base", "snapshot": "x"}, "invalid_request", "snapshot"),
     ({"files": [{"path": "a"}]}, "invalid_request", "files"),
     ({"files": [{"path": "a", "content": "x", "contentBase64": ""}]}, "invalid_request", "files"),
-    ({"network": {"enabled": True}}, "invalid_request", "network.enabled"),
+    ({"network": {"deny": ["x.example:70000"]}}, "invalid_request", "network.deny"),
+    ({"network": {"default": "perhaps"}}, "invalid_request", "network.default"),
 ])
 def test_what_is_refused(api, body, code, field):
     check_problem(api.post(TOP, body), 400, code, field=field)

@@ -6,6 +6,7 @@
 #include "core/account/ceiling.h"
 #include "core/stream/streams.h"
 #include "core/sandbox/sandbox_box.h"
+#include "core/sandbox/sandbox_trust.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/input_content.h"
 #include "base/mem.h"
@@ -322,6 +323,7 @@ static void gather_env(struct sandbox *sandbox, const struct execution *executio
     autolock(&sandbox->lock); // the sandbox's can be changed
     if (sandbox->record.home)
         strings_set(out, "HOME", sandbox->record.home);
+    sandbox_trust_env(sandbox, out);
     strings_merge(out, sandbox->record.command.env);
     strings_merge(out, execution->record.command.env);
 }

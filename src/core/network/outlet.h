@@ -6,6 +6,7 @@
  */
 #pragma once
 #include "base/auto.h"
+#include "base/buffer.h"
 #include "core/network/network_wish.h"
 
 struct core_settings;
@@ -47,6 +48,9 @@ int outlet_admit(struct outlets *outlets, unsigned slot, const char *sandbox_id,
 void outlet_remove(struct outlets *outlets, unsigned slot);
 /* Whether the box of this slot was admitted. */
 bool outlet_is_there(struct outlets *outlets, unsigned slot);
+
+/* The certificate that hosts with a secret have on their way out, as PEM. */
+int outlets_certificate(struct outlets *outlets, struct buffer *out, struct error *err);
 
 /* Bytes that have left the box so far. */
 int outlet_bytes(struct outlets *outlets, unsigned slot, int64_t *bytes, struct error *err);

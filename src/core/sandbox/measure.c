@@ -15,6 +15,7 @@
 #define SAMPLE_EVERY_MS 5000
 #define RECORD_EVERY_MS 60000 // what changes little
 #define LITTLE_CPU_MS 10
+#define LITTLE_EGRESS 4096 // bytes
 #define MIB (1024.0 * 1024.0)
 
 static int64_t mib_ms(double bytes, int64_t ms)
@@ -44,7 +45,9 @@ static int64_t egress_bytes(struct sandbox *sandbox)
 
     if (outlet_is_there(sandbox->sandboxes->outlets, box_slot(sandbox->box)))
         (void)outlet_bytes(sandbox->sandboxes->outlets, box_slot(sandbox->box), &bytes, &ignored);
-    return bytes > sandbox->counted_egress_bytes ? bytes : sandbox->counted_egress_bytes;
+    if (bytes < sandbox->counted_egress_bytes) // its network was closed meanwhile: it counts anew
+        sandbox->counted_egress_bytes = 0;
+    return bytes;
 }
 
 static void take_usage(struct sandbox *sandbox, const struct cgroup_usage *usage,
@@ -117,15 +120,18 @@ static bool is_still(struct sandbox *sandbox, const struct cgroup_usage *usage)
 }
 
 /* What is not recorded now is in the next measure. */
-static bool is_worth_recording(const struct sandbox *sandbox, const struct cgroup_usage *usage,
+static bool is_worth_recording(struct sandbox *sandbox, const struct cgroup_usage *usage,
                                bool is_last)
 {
     int64_t cpu_ms = (int64_t)(usage->cpu_usec / 1000) - sandbox->counted_cpu_ms;
     double grown = (double)usage->memory_bytes - (double)sandbox->sampled_memory;
     int64_t age = (int64_t)clock_monotonic_ms() - sandbox->sampled_ms;
 
-    return sandbox->sampled_memory == 0 || grown > MIB || grown < -MIB ||
-           cpu_ms >= (is_last ? 1 : LITTLE_CPU_MS) || (!is_last && age >= RECORD_EVERY_MS);
+    int64_t egress = egress_bytes(sandbox) - sandbox->counted_egress_bytes;
+
+    return sandbox->sampled_memory == 0 || egress >= (is_last ? 1 : LITTLE_EGRESS) || grown > MIB ||
+           grown < -MIB || cpu_ms >= (is_last ? 1 : LITTLE_CPU_MS) ||
+           (!is_last && age >= RECORD_EVERY_MS);
 }
 
 static bool has_no_slot(struct sandbox *sandbox)

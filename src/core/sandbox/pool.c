@@ -119,6 +119,7 @@ static struct box_spec describe(const struct runtime_image *image,
         .limits = request->limits,
         .owner_loss = BOX_STAY,
         .is_one_shot = request->is_one_shot,
+        .has_network = request->has_network,
     };
 }
 
@@ -212,7 +213,8 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
     if (image_get_with(pool->sandboxes->runtimes, request->runtime, additions, NULL, &image, err) <
         0)
         return -1;
-    bool is_common = !request->layers && !request->scratch && is_roomy(pool, request);
+    bool is_common =
+        !request->layers && !request->scratch && !request->has_network && is_roomy(pool, request);
     if (!(is_common && take_spare(pool, image, request, out)) &&
         launch(pool, image_runtime(image), request, out, err) < 0)
         return -1;

@@ -107,8 +107,9 @@ int sandbox_launch_again(struct sandbox *sandbox, struct error *err)
     if (pool_launch_record(sandbox->sandboxes->pool, &record, &pooled, err) < 0)
         return -1;
     set_box(sandbox, &pooled);
-    if (sandbox_admit(sandbox, err) == 0 && (!is_paused || box_freeze(sandbox->box, err) == 0) &&
-        put_box(sandbox, err) == 0 && monitor_watch(sandbox->sandboxes->monitor, sandbox, err) == 0)
+    if (sandbox_admit(sandbox, true, err) == 0 &&
+        (!is_paused || box_freeze(sandbox->box, err) == 0) && put_box(sandbox, err) == 0 &&
+        monitor_watch(sandbox->sandboxes->monitor, sandbox, err) == 0)
         return 0;
     outlet_remove(sandbox->sandboxes->outlets, box_slot(sandbox->box));
     (void)box_end(sandbox->box, &ignored);

@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/label.h"
+#include "base/log.h"
+#include "base/log_ids.h"
 #include "base/mem.h"
 #include "base/strings.h"
 #include "core/account/ceiling.h"
@@ -16,6 +18,7 @@
 #include "core/sandbox/sandbox_info_impl.h"
 #include "core/sandbox/sandbox_limits_impl.h"
 #include "core/sandbox/sandbox_network.h"
+#include "core/sandbox/sandbox_trust.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -447,15 +450,19 @@ static int modify_network(struct sandbox *sandbox, const struct actor *actor,
         return -1;
     bool has_outlet =
         sandbox->box && !sandbox->is_box_over && outlet_is_there(outlets, box_slot(sandbox->box));
+    const struct core_settings *settings = sandbox->sandboxes->settings;
+    bool sets_rate =
+        network_rate(settings, &wanted) != network_rate(settings, &sandbox->record.network);
     bool begins_to_observe = wanted.is_observed && !sandbox->record.network.is_observed;
-    if ((!has_outlet || outlet_admit(outlets, box_slot(sandbox->box), sandbox->id, &wanted,
-                                     sandbox->record.network_generation + 1, err) == 0) &&
+    if ((!has_outlet || sandbox_admit_as(sandbox, &wanted, sandbox->record.network_generation + 1,
+                                         sets_rate, err) == 0) &&
         record_changes(sandbox, actor, changes, out, err) == 0) {
         if (begins_to_observe)
             sandbox_network_forget(sandbox);
         return 0;
     }
-    if (has_outlet && sandbox_admit(sandbox, &ignored) < 0)
+    if (has_outlet && sandbox_admit_as(sandbox, &sandbox->record.network,
+                                       sandbox->record.network_generation, sets_rate, &ignored) < 0)
         outlet_remove(outlets, box_slot(sandbox->box));
     return -1;
 }
@@ -480,6 +487,13 @@ static int modify_limits(struct sandbox *sandbox, const struct actor *actor,
     return -1;
 }
 
+static bool has_box(struct sandbox *sandbox)
+{
+    autobox held = sandbox_hold_box(sandbox);
+
+    return sandbox->box && !sandbox->is_box_over;
+}
+
 static int modify_box(struct sandbox *sandbox, const struct actor *actor,
                       const struct sandbox_changes *changes, bool has_limits,
                       struct sandbox_info *out, struct error *err)
@@ -496,6 +510,7 @@ int sandbox_modify(struct sandboxes *sandboxes, const struct actor *actor, const
                    struct error *err)
 {
     const struct limits none = {0};
+    struct error untold = {0};
     bool has_limits = !limits_equal(&changes->limits, &none);
     autoptr(sandbox) sandbox = NULL;
 
@@ -510,6 +525,10 @@ int sandbox_modify(struct sandboxes *sandboxes, const struct actor *actor, const
     int result = has_limits || network_change_says(changes->network)
                      ? modify_box(sandbox, actor, changes, has_limits, out, err)
                      : record_changes(sandbox, actor, changes, out, err);
+    if (result == 0 && changes->network && changes->network->has_secrets && has_box(sandbox) &&
+        sandbox_trust(sandbox, &untold) < 0)
+        log_warn("a sandbox may not trust the certificate for its secrets", F_SANDBOX(sandbox->id),
+                 F("error", (const char *)untold.text));
     sandbox_touch(sandbox); // so that the monitor looks at its deadlines as they are now
     if (result == 0)
         hub_announce(sandboxes->hub, sandbox->id);

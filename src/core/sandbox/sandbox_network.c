@@ -15,7 +15,19 @@
 #include <stdio.h>
 #include <string.h>
 
-int sandbox_admit(struct sandbox *sandbox, struct error *err)
+int sandbox_admit_as(struct sandbox *sandbox, const struct network_wish *wish, int64_t generation,
+                     bool sets_rate, struct error *err)
+{
+    struct sandboxes *sandboxes = sandbox->sandboxes;
+    int64_t rate = network_rate(sandboxes->settings, wish);
+
+    if (sets_rate && box_set_network_rate(sandbox->box, (uint64_t)rate, err) < 0)
+        return -1;
+    return outlet_admit(sandboxes->outlets, box_slot(sandbox->box), sandbox->id, wish, generation,
+                        err);
+}
+
+int sandbox_admit(struct sandbox *sandbox, bool is_new, struct error *err)
 {
     autowish wish = {0};
     int64_t generation = 0;
@@ -27,8 +39,8 @@ int sandbox_admit(struct sandbox *sandbox, struct error *err)
         network_wish_copy(&wish, &sandbox->record.network);
         generation = sandbox->record.network_generation;
     }
-    return outlet_admit(sandbox->sandboxes->outlets, box_slot(sandbox->box), sandbox->id, &wish,
-                        generation, err);
+    bool sets_rate = is_new && network_rate(sandbox->sandboxes->settings, &wish) != 0;
+    return sandbox_admit_as(sandbox, &wish, generation, sets_rate, err);
 }
 
 // ---- looking ----

@@ -65,5 +65,8 @@ int sandbox_network_seen(struct sandboxes *sandboxes, const struct actor *actor,
 /* What is noted while it is observed begins anew. */
 void sandbox_network_forget(struct sandbox *sandbox);
 
-/* Its box may go where its record says. The caller has the box. Private to the core. */
-int sandbox_admit(struct sandbox *sandbox, struct error *err);
+/* Its box may go where its record says; one that is not new keeps its rate. The caller has the box. Private to the core. */
+int sandbox_admit(struct sandbox *sandbox, bool is_new, struct error *err);
+/* The same by another wish than that of its record, or in place of one that was in force. */
+int sandbox_admit_as(struct sandbox *sandbox, const struct network_wish *wish, int64_t generation,
+                     bool sets_rate, struct error *err);

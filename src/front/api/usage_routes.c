@@ -25,7 +25,7 @@ struct usage_answer {
     int64_t day_at;
     const char *sandbox_id, *key_id;
     const char *const *labels; // NULL: not asked for
-    int64_t runs, cpu_ms, memory_byte_seconds, disk_bytes;
+    int64_t runs, cpu_ms, memory_byte_seconds, disk_bytes, egress_bytes;
     bool has_disk;
 };
 
@@ -42,6 +42,7 @@ static const struct answer_field usage_fields[] = {
     {"cpuMs", ANSWER_INTEGER, AT(cpu_ms), .help = "of all processors together"},
     {"memoryByteSeconds", ANSWER_INTEGER, AT(memory_byte_seconds),
      .help = "memory in use, over time"},
+    {"egressBytes", ANSWER_INTEGER, AT(egress_bytes), .help = "that left sandboxes"},
     {"diskBytes", ANSWER_INTEGER, AT(disk_bytes), .has_offset = AT(has_disk),
      .help = "the most that files of one sandbox took when that was looked at; not there: it never "
              "was"},
@@ -120,6 +121,7 @@ static struct usage_answer answer_of(struct call *call, const struct usage_group
         .runs = total->used.executions,
         .cpu_ms = total->used.cpu_ms,
         .memory_byte_seconds = usage_byte_seconds(total->used.memory_mib_ms),
+        .egress_bytes = total->used.egress_bytes,
         .disk_bytes = total->disk_bytes,
         .has_disk = total->disk_bytes != 0,
     };

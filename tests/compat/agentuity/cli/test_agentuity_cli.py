@@ -104,7 +104,7 @@ def test_run_tells_what_is_not_there():
     done = agentuity("run", "--runtime", "nonsense:1", "--", "true")
     assert done.returncode == 1 and b"nonsense" in done.stderr
     done = agentuity("run", "--network", "--", "true")
-    assert done.returncode == 1 and b"network" in done.stderr
+    assert done.returncode == 0, done.stderr
 
 
 # ---- sandboxes ----

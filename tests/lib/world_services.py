@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What there is outside of a machine (world.py): names, HTTP, TLS, and a port that says hello. Each request is a line of the log.
+
+usage: world_services.py LOG CERTIFICATE NAMES-AS-JSON DNS-ADDRESS
+"""
+import json
+import socket
+import socketserver
+import ssl
+import struct
+import sys
+import threading
+
+LOG, CERTIFICATE, NAMES, DNS = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), sys.argv[4]
+log = open(LOG, "a", buffering=1)
+PIECE = b"x" * 1024
+
+
+def note(*words):
+    log.write(" ".join(str(word) for word in words) + "\n")
+
+
+def answer(query):
+    at, labels = 12, []
+    while query[at]:
+        labels.append(query[at + 1:at + 1 + query[at]].decode("ascii", "replace"))
+        at += 1 + query[at]
+    name, (kind, _) = ".".join(labels).lower(), struct.unpack("!HH", query[at + 1:at + 5])
+    note("dns", name)
+    address = NAMES.get(name)
+    found = address if kind == 1 else None
+    head = query[:2] + struct.pack("!HHHHH", 0x8180 if address else 0x8183, 1, 1 if found else 0, 0, 0)
+    record = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + socket.inet_aton(found) if found else b""
+    return head + query[12:at + 5] + record
+
+
+class Names(socketserver.BaseRequestHandler):
+    def handle(self):
+        data, sock = self.request
+        sock.sendto(answer(data), self.client_address)
+
+
+class NamesOverTcp(socketserver.StreamRequestHandler):
+    def handle(self):
+        length = self.rfile.read(2)
+        if len(length) == 2:
+            reply = answer(self.rfile.read(struct.unpack("!H", length)[0]))
+            self.wfile.write(struct.pack("!H", len(reply)) + reply)
+
+
+class Web(socketserver.StreamRequestHandler):
+    """/endless never ends; everything else tells who was asked for what, with which Authorization."""
+    scheme = "http"
+
+    def handle(self):
+        try:
+            self.answer()
+        except OSError:
+            pass
+
+    def answer(self):
+        while line := self.rfile.readline(8192):
+            method, path = line.decode("latin-1").split()[:2]
+            headers = {}
+            while (line := self.rfile.readline(8192)).strip():
+                name, _, value = line.decode("latin-1").partition(":")
+                headers[name.lower()] = value.strip()
+            body = self.rfile.read(int(headers.get("content-length", 0)))
+            note(self.scheme, self.request.getsockname()[0], headers.get("host", "-"), path)
+            if path == "/endless":
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+                while True:
+                    self.wfile.write(PIECE)
+                    threading.Event().wait(0.01)
+            text = json.dumps({"host": headers.get("host"), "path": path, "got": len(body), "authorization": headers.get("authorization")}).encode()
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+
+
+class Hello(socketserver.StreamRequestHandler):
+    def handle(self):
+        note("hello", self.request.getsockname()[0], self.request.getsockname()[1])
+        self.wfile.write(b"hello\n")
+
+
+class Threads(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    allow_reuse_address = daemon_threads = True
+    request_queue_size = 64
+    context = None
+
+    def get_request(self):
+        sock, address = super().get_request()
+        if self.context:
+            sock.settimeout(20)
+            sock = self.context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        return sock, address
+
+    def handle_error(self, *_):
+        pass
+
+
+class SecureWeb(Web):
+    scheme = "https"
+
+
+def main():
+    udp = socketserver.ThreadingUDPServer((DNS, 53), Names)
+    secure = Threads(("0.0.0.0", 443), SecureWeb)
+    secure.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    secure.context.load_cert_chain(CERTIFICATE)
+    servers = [udp, Threads((DNS, 53), NamesOverTcp), Threads(("0.0.0.0", 80), Web), secure, Threads(("0.0.0.0", 2222), Hello)]
+    for server in servers:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    note("ready")
+    threading.Event().wait()
+
+
+main()
