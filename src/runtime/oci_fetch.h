@@ -23,7 +23,7 @@ struct oci_fetched {
 int oci_check_source(const char *source, struct error *err);
 
 /*
- * Texts are read, layers are there. ERROR_NOT_FOUND, ERROR_DENIED, ERROR_UNAVAILABLE as the registry says; ERROR_DAMAGED for a digest that
+ * Texts are read, layers are there. ERROR_NOT_FOUND, ERROR_UNAVAILABLE as the registry says; ERROR_DAMAGED for a digest that
  * is not what was named.
  */
 int oci_fetch(const struct making *making, const char *source, struct oci_fetched *out,

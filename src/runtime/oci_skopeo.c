@@ -61,9 +61,6 @@ static int tell(const struct copying *copying, const char *source, struct error 
         {"repository name not known", ERROR_NOT_FOUND},
         {"no such file or directory", ERROR_NOT_FOUND},
         {"no image found", ERROR_NOT_FOUND},
-        {"unauthorized", ERROR_DENIED},
-        {"authentication required", ERROR_DENIED},
-        {"denied", ERROR_DENIED},
         {"no space left", ERROR_NO_SPACE},
         {"invalid reference format", ERROR_INVALID},
         {"repository name must be", ERROR_INVALID},
@@ -77,6 +74,7 @@ static int tell(const struct copying *copying, const char *source, struct error 
         if (strstr(copying->fault, faults[i].said))
             return error_refuse(err, faults[i].reason, "image", "fetch '%.200s': %s", source,
                                 copying->fault);
+    // a registry that refuses us is nothing that whoever wants a sandbox may or may not
     return error_refuse(err, ERROR_UNAVAILABLE, "image", "fetch '%.200s': %s", source,
                         copying->fault);
 }

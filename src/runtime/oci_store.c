@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -290,15 +291,44 @@ static bool comes_again(const struct oci_manifest *manifest, size_t index)
     return false;
 }
 
+/* A layer that hides all that lies below it, the root itself. Overlay does not look there. */
+static int hides_all(const struct oci_store *store, const char *name, bool *out, struct error *err)
+{
+    autofd fd = -1;
+    char value[2];
+
+    if (oci_store_read(store, name, &fd, err) < 0)
+        return -1;
+    *out = fgetxattr(fd, LAYER_OPAQUE, value, sizeof value) == 1 && value[0] == 'y';
+    return 0;
+}
+
+/* The layers that count, lowest first. */
+static int list_layers(const struct oci_store *store, const struct oci_manifest *manifest,
+                       char all[][OCI_LAYER_NAME], size_t *count, struct error *err)
+{
+    for (size_t i = 0; i < manifest->n_layers; i++) {
+        bool is_first = false;
+        char name[OCI_LAYER_NAME];
+        (void)snprintf(name, sizeof name, ONE "%s", manifest->layers[i].hex);
+        if (hides_all(store, name, &is_first, err) < 0)
+            return -1;
+        if (is_first)
+            *count = 0;
+        if (!comes_again(manifest, i))
+            memcpy(all[(*count)++], name, sizeof name);
+    }
+    return 0;
+}
+
 int oci_store_merge(struct oci_store *store, const struct oci_manifest *manifest,
                     char names[][OCI_LAYER_NAME], size_t *count, struct error *err)
 {
     autofree char(*all)[OCI_LAYER_NAME] = xcalloc(manifest->n_layers + 1, sizeof *all);
     size_t n = 0;
 
-    for (size_t i = 0; i < manifest->n_layers; i++)
-        if (!comes_again(manifest, i))
-            (void)snprintf(all[n++], OCI_LAYER_NAME, ONE "%s", manifest->layers[i].hex);
+    if (list_layers(store, manifest, all, &n, err) < 0)
+        return -1;
     while (n > OCI_KEPT_LAYERS) {
         size_t group = n < GROUP ? n : GROUP;
         if (merge_lowest(store, all, group, err) < 0)

@@ -180,6 +180,14 @@ def test_a_layer_that_comes_twice_counts_once(shared, tmp_path):
     shared("runtime", "remove", "twice")
 
 
+def test_a_layer_may_hide_all_below_it(shared, tmp_path):
+    layers = [layer(*system(), entry("below", "x")), layer(*system(), entry(".wh..wh..opq", ""), entry("above", "x"))]
+    layout = oci.Layout(tmp_path / "image")
+    shared.add("bare", layout.index(layout.image(layers)))
+    assert shared.sh("bare", "cd /; ls -d above below 2>/dev/null || true") == "above\n"
+    shared("runtime", "remove", "bare")
+
+
 # ---- many layers ----
 
 @pytest.mark.parametrize("count", [10, 60])

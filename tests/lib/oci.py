@@ -114,9 +114,8 @@ def simple(path, *layers, compression="gzip", **config):
     return layout.index(layout.image([layer(*system()), *layers], compression, **config))
 
 
-@contextlib.contextmanager
-def registry(path, users=None):
-    """Debian's docker-registry on a free port of loopback; its address. `users` is a text as of htpasswd(1)."""
+def start_registry(path, users):
+    """A registry on a port that was free a moment ago, and its address; None where somebody else was quicker."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -129,19 +128,27 @@ def registry(path, users=None):
             more.write(f"auth:\n  htpasswd:\n    realm: test\n    path: {path}/htpasswd\n")
     with open(path / "registry.log", "wb") as log:
         server = subprocess.Popen([shutil.which("docker-registry"), "serve", config], stdout=log, stderr=log)
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/", timeout=10).close()
-                break
-            except urllib.error.HTTPError:  # it wants a password
-                break
-            except OSError:
-                pass
-            assert server.poll() is None and time.monotonic() < deadline, (path / "registry.log").read_text()
+    deadline = time.monotonic() + 60
+    while server.poll() is None:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/", timeout=10).close()
+            return server, f"127.0.0.1:{port}"
+        except urllib.error.HTTPError:  # it wants a password
+            return server, f"127.0.0.1:{port}"
+        except OSError:
+            assert time.monotonic() < deadline, (path / "registry.log").read_text()
             time.sleep(0.05)
-        yield f"127.0.0.1:{port}"
+    return None
+
+
+@contextlib.contextmanager
+def registry(path, users=None):
+    """Debian's docker-registry on a free port of loopback; its address. `users` is a text as of htpasswd(1)."""
+    started = next(filter(None, (start_registry(path, users) for _ in range(5))), None)
+    assert started, (path / "registry.log").read_text()
+    server, address = started
+    try:
+        yield address
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(60)
