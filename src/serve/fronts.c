@@ -42,12 +42,20 @@ static int open_e2b_envd(struct front *front, const struct config *config, struc
     return 0;
 }
 
+static int open_e2b_code(struct front *front, const struct config *config, struct error *err)
+{
+    (void)err;
+    e2b_code_front_init(front, &config->e2b);
+    return 0;
+}
+
 const struct front_entry front_entries[] = {
     {.open = open_agentuity, .close = agentuity_front_clear},
     {.fixed = &ops_front},
     {.open = open_api, .close = api_front_clear},
     {.open = open_aionis, .close = aionis_front_clear},
     {.open = open_e2b, .close = e2b_front_clear},
+    {.open = open_e2b_code, .close = e2b_front_clear}, // before envd, which claims all of a sandbox
     {.open = open_e2b_envd, .close = e2b_front_clear},
     {0},
 };

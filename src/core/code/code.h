@@ -29,12 +29,13 @@ struct contexts *contexts_new(struct executions *executions);
 void contexts_free(struct contexts *contexts);
 DEFINE_AUTOPTR(contexts)
 
-/* Owns its directory. */
+/* Owns its texts. */
 struct context_info {
     char id[ID_TEXT];
     char sandbox_id[ID_TEXT];
     char execution_id[ID_TEXT]; // its interpreter
     enum code_language language;
+    char *user;      // NULL: the sandbox's
     char *directory; // where it began
     bool is_usual;   // the one that its language has without being asked for
     bool is_running; // else its interpreter has ended
@@ -51,6 +52,7 @@ void context_infos_clear(struct context_infos *infos);
 struct context_request {
     enum code_language language;
     const char *directory; // NULL: the sandbox's
+    const char *user;      // likewise
 };
 
 /* Starts one and waits until it listens. ERROR_FULL, noun "context"; ERROR_NOT_FOUND and others of execution_start; ERROR_UNAVAILABLE, noun
@@ -81,6 +83,7 @@ struct code_request {
     const char *context_id;      // NULL: that of the language, which is made where there is none
     enum code_language language; // without a context
     const char *directory;       // of a context that is made; NULL: the sandbox's
+    const char *user;            // likewise
     const char *const *env;      // NAME=VALUE for this run, NULL-terminated; or NULL
 };
 

@@ -44,6 +44,7 @@ void contexts_free(struct contexts *contexts)
 void context_info_clear(struct context_info *info)
 {
     free(info->directory);
+    free(info->user);
     *info = (struct context_info){0};
 }
 
@@ -98,6 +99,7 @@ static bool describe(const struct execution_record *record, struct context_info 
     (void)snprintf(out->sandbox_id, sizeof out->sandbox_id, "%s", record->sandbox_id);
     (void)snprintf(out->execution_id, sizeof out->execution_id, "%s", record->id);
     out->directory = record->command.directory ? xstrdup(record->command.directory) : NULL;
+    out->user = record->command.user ? xstrdup(record->command.user) : NULL;
     out->is_running = record->state == EXECUTION_RUNNING && !record->stop_at;
     out->created_at = record->created_at;
     return true;
@@ -187,7 +189,7 @@ static int start(struct contexts *contexts, const struct actor *actor, const cha
     const char *const argv[] = {driver.program, "-", context_name(info, name), driver.word, NULL};
     const struct execution_request request = {
         .kind = EXECUTION_CONTEXT,
-        .command = {.argv = argv, .directory = info->directory, .timeout_ms = 0},
+        .command = {.argv = argv, .directory = info->directory, .user = info->user},
         .input = driver.script,
         .input_length = driver.length,
         .output_cap_bytes = 64 << 10, // what it says of itself: not what code writes
@@ -231,7 +233,8 @@ int context_ensure(struct contexts *contexts, const struct actor *actor, struct 
         *out = (struct context_info){.language = request->language,
                                      .is_usual = true,
                                      .directory =
-                                         request->directory ? xstrdup(request->directory) : NULL};
+                                         request->directory ? xstrdup(request->directory) : NULL,
+                                     .user = request->user ? xstrdup(request->user) : NULL};
         return start_new(contexts, actor, sandbox->id, count, out, err);
     }
     if (find_ended(contexts, actor, sandbox->id, request->context_id, out, err) < 0)
@@ -351,6 +354,7 @@ int context_create(struct contexts *contexts, const struct actor *actor, const c
         (void)find_living(sandbox, "", CODE_PYTHON, &ignored, &count);
         out->language = request->language;
         out->directory = request->directory ? xstrdup(request->directory) : NULL;
+        out->user = request->user ? xstrdup(request->user) : NULL;
         if (start_new(contexts, actor, sandbox->id, count, out, err) < 0)
             return -1;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * E2B's protocol over the core: what its stock clients speak. Two fronts: the control plane (by a key), and what is in a sandbox (by the
- * sandbox's own token), which claims requests by their head. docs/internals/e2b.md.
+ * E2B's protocol over the core: what its stock clients speak. Three fronts: the control plane (by a key), and two for what is in a sandbox (by the
+ * sandbox's own token), envd and the code interpreter, which claim requests by their head. docs/internals/e2b.md.
  * Threads: one thread; at the start and the end of the server.
  */
 #pragma once
@@ -19,4 +19,5 @@ extern const struct e2b_settings e2b_settings_default;
 /* `settings` stays the caller's and must live as long as the front. */
 void e2b_front_init(struct front *front, const struct e2b_settings *settings);
 void e2b_envd_front_init(struct front *front, const struct e2b_settings *settings);
+void e2b_code_front_init(struct front *front, const struct e2b_settings *settings);
 void e2b_front_clear(struct front *front); // no router may use it any more

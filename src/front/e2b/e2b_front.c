@@ -81,6 +81,34 @@ void e2b_envd_front_init(struct front *front, const struct e2b_settings *setting
     };
 }
 
+static bool claims_code(const struct http_request *request)
+{
+    struct e2b_target target;
+
+    if (!e2b_target_claims(request))
+        return false;
+    e2b_target_read(request, &target);
+    return !target.is_wrong && target.port == E2B_CODE_PORT;
+}
+
+static const struct route *const code_tables[] = {e2b_code_routes, NULL};
+
+void e2b_code_front_init(struct front *front, const struct e2b_settings *settings)
+{
+    struct e2b *e2b = xnew(struct e2b);
+
+    e2b->settings = settings;
+    *front = (struct front){
+        .name = "e2b-code",
+        .title = "What E2B's code interpreter answers",
+        .routes = join_tables(code_tables),
+        .claims = claims_code,
+        .auth = &e2b_token_auth,
+        .on_error = envd_on_error,
+        .settings = e2b,
+    };
+}
+
 void e2b_front_clear(struct front *front)
 {
     struct e2b *e2b = front->settings;

@@ -24,6 +24,7 @@ extern const struct route envd_watch_routes[];
 extern const struct route envd_file_routes[];
 extern const struct route envd_health_routes[];
 extern const struct route envd_metrics_routes[];
+extern const struct route e2b_code_routes[];
 
 #define E2B_ENVD_VERSION "0.6.13"
 #define E2B_MESSAGE_BYTES ((uint64_t)64 << 20) // of one request to a service

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Port 49999 of a sandbox: contexts and runs of code, over those of the core. */
+#include "core/code/code.h"
+#include "core/core.h"
+#include "core/sandbox/sandbox.h"
+#include "core/seal.h"
+#include "front/e2b/e2b_code.h"
+#include "front/e2b/e2b_impl.h"
+#include "web/fields.h"
+
+#include <string.h>
+
+// ---- who ----
+
+static int gone(struct error *err)
+{
+    return error_refuse(err, ERROR_ENDED, "sandbox", "The sandbox was not found");
+}
+
+/*
+ * The clients send no token with calls about contexts. Those start and end interpreters and run nothing, so whoever can name the sandbox
+ * may; of a sandbox whose ports are private, whoever has the token of those.
+ */
+static int enter_open(struct call *call, const char **id, struct error *err)
+{
+    autoclear(sandbox_info) info = {0};
+    struct e2b_target target;
+    struct e2b_kept kept;
+
+    e2b_target_read(call->request, &target);
+    if (!target.id[0] || !seal_actor(call->core, target.id, &call->actor, NULL))
+        return gone(err);
+    if (sandbox_get(call->core->sandboxes, &call->actor, target.id, false, &info, err) < 0)
+        return -1;
+    e2b_kept_read(call, &info, &kept);
+    if (kept.is_private) {
+        const char *token = call_header(call, "E2b-Traffic-Access-Token");
+        if (!token || !seal_is(call->core, E2B_TRAFFIC_PURPOSE, target.id, token))
+            return error_refuse(err, ERROR_DENIED, "token",
+                                "the sandbox's ports are private: send its trafficAccessToken as "
+                                "'E2b-Traffic-Access-Token'");
+    }
+    return envd_enter(call, id, err);
+}
+
+// ---- contexts ----
+
+struct context_body {
+    const char *language, *directory;
+};
+static const struct field context_fields[] = {
+    {"language", FIELD_TEXT, offsetof(struct context_body, language), .is_nullable = true},
+    {"cwd", FIELD_TEXT, offsetof(struct context_body, directory), .is_nullable = true},
+    {0},
+};
+
+static int find_language(const char *text, enum code_language *out, struct error *err)
+{
+    *out = CODE_PYTHON;
+    if (!text || !*text || code_language_find(text, out))
+        return 0;
+    return error_set(
+        err, ERROR_INVALID,
+        "there is no language '%.32s'; there are python, javascript, typescript and bash", text);
+}
+
+static void write_context(struct json_writer *json, const struct context_info *info)
+{
+    json_map_begin(json);
+    e2b_member_text(json, "id", info->id);
+    e2b_member_text(json, "language", code_language_names[info->language]);
+    e2b_member_text(json, "cwd", info->directory ? info->directory : E2B_HOME);
+    json_map_end(json);
+}
+
+/* POST /contexts */
+static int make_context(struct call *call, struct error *err)
+{
+    struct context_body body = {0};
+    struct context_request want = {0};
+    struct e2b_user user;
+    autoclear(context_info) info = {0};
+    autoreply reply = {0};
+    const char *id;
+
+    e2b_user_find(call, NULL, &user);
+    if (fields_read(call->body, context_fields, &body, err) < 0 ||
+        find_language(body.language, &want.language, err) < 0 || enter_open(call, &id, err) < 0 ||
+        e2b_path(call, &user, body.directory ? body.directory : E2B_HOME, &want.directory, err) < 0)
+        return -1;
+    want.user = user.box_user;
+    if (context_create(call->core->contexts, &call->actor, id, &want, &info, err) < 0)
+        return -1;
+    reply_init(&reply);
+    write_context(&reply.json, &info);
+    return e2b_answer(call, &reply, 200);
+}
+
+/* GET /contexts */
+static int list_contexts(struct call *call, struct error *err)
+{
+    autoclear(context_infos) found = {0};
+    autoreply reply = {0};
+    const char *id;
+
+    if (enter_open(call, &id, err) < 0 ||
+        context_list(call->core->contexts, &call->actor, id, &found, err) < 0)
+        return -1;
+    reply_init(&reply);
+    json_list_begin(&reply.json);
+    for (size_t i = 0; i < found.count; i++)
+        write_context(&reply.json, &found.items[i]);
+    json_list_end(&reply.json);
+    return e2b_answer(call, &reply, 200);
+}
+
+static int answer_null(struct call *call)
+{
+    autoreply reply = {0};
+
+    reply_init(&reply);
+    json_null(&reply.json);
+    return e2b_answer(call, &reply, 200);
+}
+
+/* POST /contexts/{id}/restart */
+static int restart(struct call *call, struct error *err)
+{
+    const char *id;
+
+    if (enter_open(call, &id, err) < 0 ||
+        context_restart(call->core->contexts, &call->actor, id, call->parameters[0], err) < 0)
+        return -1;
+    return answer_null(call);
+}
+
+/* DELETE /contexts/{id} */
+static int forget(struct call *call, struct error *err)
+{
+    const char *id;
+
+    if (enter_open(call, &id, err) < 0 ||
+        context_remove(call->core->contexts, &call->actor, id, call->parameters[0], err) < 0)
+        return -1;
+    return answer_null(call);
+}
+
+// ---- runs ----
+
+struct run_body {
+    const char *code, *context, *language;
+    struct field_list env;
+};
+static const struct field run_fields[] = {
+    {"code", FIELD_TEXT, offsetof(struct run_body, code), .is_needed = true,
+     .maximum = CODE_LENGTH},
+    {"context_id", FIELD_TEXT, offsetof(struct run_body, context), .is_nullable = true},
+    {"language", FIELD_TEXT, offsetof(struct run_body, language), .is_nullable = true},
+    {"env_vars", FIELD_TEXT_MAP, offsetof(struct run_body, env), .is_nullable = true},
+    {0},
+};
+
+static const char *const *pairs_of(struct call *call, const struct field_list *list)
+{
+    const struct text_pair *items = list->items;
+    const char **pairs = call_alloc(call, (list->count + 1) * sizeof *pairs);
+
+    for (size_t i = 0; i < list->count; i++)
+        pairs[i] = call_print(call, "%s=%s", items[i].name, items[i].value);
+    return pairs;
+}
+
+/* POST /execute */
+static int execute(struct call *call, struct error *err)
+{
+    struct run_body body = {0};
+    struct code_request want = {.directory = E2B_HOME};
+    struct e2b_user user;
+    struct code_run run;
+    const char *id;
+
+    e2b_user_find(call, NULL, &user);
+    if (fields_read(call->body, run_fields, &body, err) < 0 ||
+        find_language(body.language, &want.language, err) < 0)
+        return -1;
+    if (body.context && body.language)
+        return error_set(err, ERROR_INVALID, "Only one of context_id or language can be provided");
+    want.code = body.code;
+    want.length = strlen(body.code);
+    want.context_id = body.context;
+    want.user = user.box_user;
+    want.env = pairs_of(call, &body.env);
+    if (strings_check_env(want.env, err) < 0 || envd_enter(call, &id, err) < 0 ||
+        code_start(call->core->contexts, &call->actor, id, &want, &run, err) < 0)
+        return -1;
+    code_follow_start(call, &run, 0, &e2b_code_format, NULL);
+    return 0;
+}
+
+/* GET /health */
+static int health(struct call *call, struct error *err)
+{
+    autoreply reply = {0};
+    struct e2b_target target;
+    struct actor ignored;
+
+    e2b_target_read(call->request, &target);
+    if (!target.id[0] || !seal_actor(call->core, target.id, &ignored, NULL))
+        return gone(err);
+    reply_init(&reply);
+    json_string(&reply.json, "OK");
+    return e2b_answer(call, &reply, 200);
+}
+
+const struct route e2b_code_routes[] = {
+    {"POST", "/execute", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, execute, "runs code",
+     .needs = SCOPE_RUN, .is_undescribed = true, .reach = REACH_SANDBOX},
+    {"POST", "/contexts", ROUTE_SLOW, ACCESS_OPEN, BODY_JSON, make_context, "makes a context",
+     .is_undescribed = true},
+    {"GET", "/contexts", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, list_contexts, "all contexts",
+     .is_undescribed = true},
+    {"POST", "/contexts/{id}/restart", ROUTE_SLOW, ACCESS_OPEN, BODY_NONE, restart,
+     "a new interpreter for a context", .is_undescribed = true},
+    {"DELETE", "/contexts/{id}", ROUTE_SLOW, ACCESS_OPEN, BODY_NONE, forget, "ends a context",
+     .is_undescribed = true},
+    {"GET", "/health", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, health, "whether the sandbox is there",
+     .is_undescribed = true},
+    {0},
+};
