@@ -469,6 +469,31 @@ int files_stat(int conv, const char *path, bool is_followed, struct files_item *
     return 0;
 }
 
+int files_set_notes(int conv, const char *path, const char *prefix, const char *notes,
+                    struct error *err)
+{
+    autoask ask = {.conv = conv, .type = FILES_SET_NOTES};
+    struct files_request_wire request = {0};
+
+    if (ask_begin_strings(&ask, &request, 0, path, prefix, notes, err) < 0)
+        return -1;
+    return ask_finish(&ask, err);
+}
+
+int files_notes(int conv, const char *path, const char *prefix, char notes[FILES_MAX_PATH],
+                struct error *err)
+{
+    struct one_item one = {.target = notes};
+    autoask ask = {.conv = conv, .type = FILES_NOTES, .items_left = 1};
+    struct files_request_wire request = {0};
+
+    ask.on_item = keep_item;
+    ask.data = &one;
+    if (ask_begin(&ask, &request, 0, path, prefix, err) < 0 || ask_finish(&ask, err) < 0)
+        return -1;
+    return ask.items_left ? broken(&ask, err) : 0;
+}
+
 int files_mkdir(int conv, const char *path, uint32_t mode, unsigned flags, struct error *err)
 {
     struct files_request_wire request = {.mode = mode};

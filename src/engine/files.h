@@ -124,6 +124,13 @@ int files_list(int conv, const char *path, bool is_recursive, uint64_t maximum,
 int files_stat(int conv, const char *path, bool is_followed, struct files_item *item, char *target,
                struct error *err);
 
+/* Notes: short texts by name that stand with a file, as extended attributes whose names begin with `prefix` ("user.…"). "NAME=VALUE" each, with line
+ * breaks between; none where the file system has none. Setting replaces all of the prefix. */
+int files_set_notes(int conv, const char *path, const char *prefix, const char *notes,
+                    struct error *err);
+int files_notes(int conv, const char *path, const char *prefix, char notes[FILES_MAX_PATH],
+                struct error *err);
+
 /* An existing directory is fine unless FILES_EXCLUSIVE. Flags: FILES_PARENTS, FILES_EXCLUSIVE. */
 int files_mkdir(int conv, const char *path, uint32_t mode, unsigned flags, struct error *err);
 /* A file, link or empty directory; with FILES_RECURSIVE, any directory. Flags: FILES_RECURSIVE,

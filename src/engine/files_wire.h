@@ -7,7 +7,7 @@
  *
  * A request is answered by exactly one END or ERROR, which comes last:
  *   READ            ITEM, DATA..., END
- *   STAT            ITEM, END
+ *   STAT, NOTES     ITEM, END
  *   LIST            ITEM... (several entries a frame), END
  *   FIND            the same, in the order of files_path_compare
  *   SEARCH          MATCH..., END
@@ -52,7 +52,9 @@ enum files_type {
     FILES_FIND,   // a listing in order, by a pattern, from a place on
     FILES_SEARCH, // lines of files by a pattern
     FILES_COPY,
-    FILES_WATCH, // a directory, until the asker goes
+    FILES_WATCH,     // a directory, until the asker goes
+    FILES_SET_NOTES, // of a file: all anew
+    FILES_NOTES,
     FILES_REQUESTS,
     FILES_ITEM = 32, // struct files_item_wire and strings, one or more
     FILES_DATA,      // bytes
@@ -100,6 +102,8 @@ struct files_header {
  *   SAVE, REMOVE   etags of which the file must have one, with ',' between; "*": any; "": no condition
  *   FIND           a glob, for paths below `path`; and the path behind which to begin
  *   SEARCH         an expression or a text; and a glob for paths below `path`
+ *   SET_NOTES      what their names begin with in the kernel; and "NAME=VALUE" of each, with line breaks between
+ *   NOTES          the first of these; the item's target is the second
  */
 struct files_request_wire {
     uint64_t offset;  // READ

@@ -172,14 +172,24 @@ static int do_chown(struct talk *talk, struct error *err)
 }
 
 static const talk_verb verbs[FILES_TYPES] = {
-    [FILES_READ] = do_read,           [FILES_WRITE] = files_do_write,
-    [FILES_LIST] = files_do_list,     [FILES_STAT] = do_stat,
-    [FILES_MKDIR] = do_mkdir,         [FILES_REMOVE] = files_do_remove,
-    [FILES_RENAME] = files_do_rename, [FILES_CHMOD] = do_chmod,
-    [FILES_CHOWN] = do_chown,         [FILES_EXPORT] = files_do_export,
-    [FILES_IMPORT] = files_do_import, [FILES_SAVE] = files_do_save,
-    [FILES_FIND] = files_do_find,     [FILES_SEARCH] = files_do_search,
-    [FILES_COPY] = files_do_copy,     [FILES_WATCH] = files_do_watch,
+    [FILES_READ] = do_read,
+    [FILES_WRITE] = files_do_write,
+    [FILES_LIST] = files_do_list,
+    [FILES_STAT] = do_stat,
+    [FILES_MKDIR] = do_mkdir,
+    [FILES_REMOVE] = files_do_remove,
+    [FILES_RENAME] = files_do_rename,
+    [FILES_CHMOD] = do_chmod,
+    [FILES_CHOWN] = do_chown,
+    [FILES_EXPORT] = files_do_export,
+    [FILES_IMPORT] = files_do_import,
+    [FILES_SAVE] = files_do_save,
+    [FILES_FIND] = files_do_find,
+    [FILES_SEARCH] = files_do_search,
+    [FILES_COPY] = files_do_copy,
+    [FILES_WATCH] = files_do_watch,
+    [FILES_SET_NOTES] = files_do_set_notes,
+    [FILES_NOTES] = files_do_notes,
 };
 
 /* Sends the one answer that ends a request, then drops what the asker still sends for it. */

@@ -43,6 +43,8 @@ int files_do_write(struct talk *talk, struct error *err);
 int files_do_import(struct talk *talk, struct error *err);
 int files_do_watch(struct talk *talk, struct error *err);
 int files_do_save(struct talk *talk, struct error *err);
+int files_do_set_notes(struct talk *talk, struct error *err);
+int files_do_notes(struct talk *talk, struct error *err);
 int files_do_find(struct talk *talk, struct error *err);
 int files_do_search(struct talk *talk, struct error *err);
 int files_do_copy(struct talk *talk, struct error *err);

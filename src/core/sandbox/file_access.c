@@ -139,6 +139,32 @@ int file_stat(struct sandboxes *sandboxes, const struct actor *actor,
     return file_access_stat(&access, place->path, is_followed, out, err);
 }
 
+int file_set_notes(struct sandboxes *sandboxes, const struct actor *actor,
+                   const struct file_place *place, const char *prefix, const char *notes,
+                   struct error *err)
+{
+    autoaccess access = {.work = {.conversation = -1}};
+
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
+        return -1;
+    if (files_set_notes(access.work.conversation, place->path, prefix, notes, err) < 0)
+        return file_access_failed(&access, err);
+    return 0;
+}
+
+int file_notes(struct sandboxes *sandboxes, const struct actor *actor,
+               const struct file_place *place, const char *prefix, char out[FILE_NOTES],
+               struct error *err)
+{
+    autoaccess access = {.work = {.conversation = -1}};
+
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
+        return -1;
+    if (files_notes(access.work.conversation, place->path, prefix, out, err) < 0)
+        return file_access_failed(&access, err);
+    return 0;
+}
+
 // ---- out of the box ----
 
 struct fetching {

@@ -45,6 +45,16 @@ int file_stat(struct sandboxes *sandboxes, const struct actor *actor,
               const struct file_place *place, bool is_followed, struct file_info *out,
               struct error *err);
 
+/* Notes of a file: short texts by name, as extended attributes whose names begin with `prefix` ("user.…"): "NAME=VALUE" each, with line breaks
+ * between, at most FILE_NOTES bytes. Setting replaces all of the prefix; a file system without them keeps none. */
+#define FILE_NOTES 4096
+int file_set_notes(struct sandboxes *sandboxes, const struct actor *actor,
+                   const struct file_place *place, const char *prefix, const char *notes,
+                   struct error *err);
+int file_notes(struct sandboxes *sandboxes, const struct actor *actor,
+               const struct file_place *place, const char *prefix, char out[FILE_NOTES],
+               struct error *err);
+
 /* Which part of a file is wanted, now that it is known what it is; false: none. */
 typedef bool (*file_choose)(void *data, const struct file_info *info, uint64_t *offset,
                             uint64_t *length);

@@ -70,8 +70,24 @@ static const char *follow(struct call *call, const struct file_place *place, con
     return path;
 }
 
+void envd_notes_write(struct call *call, struct json_writer *json, const char *notes)
+{
+    if (!*notes)
+        return;
+    json_key(json, "metadata");
+    json_map_begin(json);
+    for (const char *at = notes; *at;) {
+        size_t length = strcspn(at, "\n"), name = strcspn(at, "=");
+        if (name < length)
+            e2b_member_text(json, call_print(call, "%.*s", (int)name, at),
+                            call_print(call, "%.*s", (int)(length - name - 1), at + name + 1));
+        at += length + (at[length] == '\n');
+    }
+    json_map_end(json);
+}
+
 int envd_entry_write(struct call *call, struct json_writer *json, const struct file_place *place,
-                     const struct file_info *info, struct error *err)
+                     const struct file_info *info, bool with_notes, struct error *err)
 {
     const char *slash = strrchr(place->path, '/');
     char permissions[11], owner[16], group[16], size[24], time[CLOCK_TEXT];
@@ -98,6 +114,13 @@ int envd_entry_write(struct call *call, struct json_writer *json, const struct f
     e2b_member_text(json, "group", name_of(info->gid, group));
     int64_t ms = info->modified_ns > 0 ? info->modified_ns / 1000000 : 0;
     e2b_member_text(json, "modifiedTime", clock_format((uint64_t)ms, time));
+    if (with_notes && S_ISREG(info->mode)) {
+        char notes[FILE_NOTES] = "";
+        struct error ignored = {0};
+        if (file_notes(call->core->sandboxes, &call->actor, place, ENVD_NOTES, notes, &ignored) ==
+            0)
+            envd_notes_write(call, json, notes);
+    }
     json_map_end(json);
     return 0;
 }

@@ -11,6 +11,7 @@
 #include "web/multipart.h"
 #include "web/packed_body.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #define PIECE (64u << 10)
+#define NOTE_NAME 246 // of a name, with what stands before it in the kernel
 
 /* By the query, for the user that it names. */
 static int place_of(struct call *call, const char *path, struct e2b_user *user,
@@ -82,8 +84,9 @@ static int download(struct call *call, struct error *err)
 struct upload {
     struct waiting_call waiting;
     char *sandbox_id, *user, *home;
-    char *path; // that the query names; NULL: each part its own
-    char *type; // the whole Content-Type
+    char *path;  // that the query names; NULL: each part its own
+    char *type;  // the whole Content-Type
+    char *notes; // metadata; "": none
     bool is_form, is_packed;
     struct strings paths; // where the files go, in order
     // While it is gone through.
@@ -101,6 +104,7 @@ static void upload_free(struct upload *upload)
     free(upload->home);
     free(upload->path);
     free(upload->type);
+    free(upload->notes);
     strings_clear(&upload->paths);
     temporary_free(upload->content);
     arena_clear(&upload->arena);
@@ -118,7 +122,10 @@ static int save(struct upload *upload, const char *path, int fd, struct error *e
     if (file_save(upload->waiting.core->sandboxes, &upload->waiting.actor, &place, &how, fd, &info,
                   err) < 0)
         return envd_file_failed(err);
-    return 0;
+    if (!*upload->notes)
+        return 0; // a file that was replaced has none
+    return file_set_notes(upload->waiting.core->sandboxes, &upload->waiting.actor, &place,
+                          ENVD_NOTES, upload->notes, err);
 }
 
 /* Where a part goes: the path of the query, or its own name with its directories. */
@@ -241,8 +248,10 @@ static int save_bytes(struct upload *upload, int fd, struct error *err)
 
 static void answer(struct upload *upload)
 {
+    struct call call = waiting_call_get(&upload->waiting);
     autoreply reply = {0};
 
+    call.arena = &upload->arena;
     reply_init(&reply);
     json_list_begin(&reply.json);
     for (size_t i = 0; i < upload->paths.count; i++) {
@@ -251,6 +260,7 @@ static void answer(struct upload *upload)
         e2b_member_text(&reply.json, "path", path);
         e2b_member_text(&reply.json, "name", strrchr(path, '/') + 1);
         e2b_member_text(&reply.json, "type", "file");
+        envd_notes_write(&call, &reply.json, upload->notes);
         json_map_end(&reply.json);
     }
     json_list_end(&reply.json);
@@ -299,6 +309,41 @@ static int check_upload(struct call *call, bool *is_form, bool *is_packed, struc
     return 0;
 }
 
+/* Of the headers X-Metadata-NAME; what is wrong with one is said. */
+static int read_notes(struct call *call, char **out, struct error *err)
+{
+    static const char prefix[] = "X-Metadata-";
+    autobuffer text = {0};
+
+    for (size_t i = 0; i < call->request->header_count; i++) {
+        const struct http_header *header = &call->request->headers[i];
+        if (strncasecmp(header->name, prefix, sizeof prefix - 1) != 0)
+            continue;
+        const char *name = header->name + sizeof prefix - 1;
+        size_t length = strlen(name);
+        if (length == 0 || length > NOTE_NAME || strchr(name, '='))
+            return error_set(err, ERROR_INVALID, "%.80s: a name has 1 to %d characters",
+                             header->name, NOTE_NAME);
+        for (const char *at = header->value; *at; at++) {
+            if (*at < ' ' || *at > '~')
+                return error_set(err, ERROR_INVALID, "%.80s: must be printable ASCII",
+                                 header->name);
+        }
+        if (buffer_addf(&text, err, "%s%s=%s", text.length ? "\n" : "", name, header->value) < 0)
+            return -1;
+        for (size_t k = text.length - strlen(header->value) - 1 - length; k < text.length; k++) {
+            if (text.data[k] == '=')
+                break;
+            text.data[k] = (char)tolower((unsigned char)text.data[k]);
+        }
+    }
+    if (text.length >= FILE_NOTES)
+        return error_set(err, ERROR_INVALID, "metadata of a file is at most %d bytes in all",
+                         FILE_NOTES - 1);
+    *out = xstrdup(text.length ? text.data : "");
+    return 0;
+}
+
 /* POST /files */
 static int start_upload(struct call *call, struct error *err)
 {
@@ -306,8 +351,9 @@ static int start_upload(struct call *call, struct error *err)
     struct e2b_user user;
     struct file_place place;
     bool is_form, is_packed;
+    autofree char *notes = NULL;
 
-    if (check_upload(call, &is_form, &is_packed, err) < 0 ||
+    if (check_upload(call, &is_form, &is_packed, err) < 0 || read_notes(call, &notes, err) < 0 ||
         place_of(call, path, &user, &place, err) < 0)
         return -1;
     struct upload *upload = xnew(struct upload);
@@ -318,6 +364,7 @@ static int start_upload(struct call *call, struct error *err)
     upload->home = xstrdup(user.home);
     upload->path = copy_text(path);
     upload->type = xstrdup(call_header(call, "Content-Type"));
+    upload->notes = take(notes);
     upload->is_form = is_form;
     upload->is_packed = is_packed;
     collect_start(&upload->waiting, (uint64_t)call->core->settings.file_limit_bytes, on_body,

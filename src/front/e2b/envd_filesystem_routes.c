@@ -56,7 +56,7 @@ static int answer_entry(struct call *call, const struct file_place *place,
     reply_init(&reply);
     json_map_begin(&reply.json);
     json_key(&reply.json, "entry");
-    if (envd_entry_write(call, &reply.json, place, info, err) < 0)
+    if (envd_entry_write(call, &reply.json, place, info, true, err) < 0)
         return -1;
     json_map_end(&reply.json);
     return rpc_answer(call, &reply);
@@ -92,7 +92,8 @@ static int write_entries(struct call *call, struct json_writer *json,
         for (size_t i = 0; i < found.count; i++) {
             const struct file_place one = {place->sandbox_id, place->user,
                                            call_print(call, "%s/%s", base, found.items[i].path)};
-            if (envd_entry_write(call, json, &one, &found.items[i], err) < 0)
+            if (envd_entry_write(call, json, &one, &found.items[i],
+                                 told + found.count <= FILE_FIND_MAX && !found.has_more, err) < 0)
                 return -1;
         }
         told += found.count;

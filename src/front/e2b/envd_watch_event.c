@@ -19,7 +19,7 @@ static void write_entry(const struct envd_teller *teller, struct json_writer *js
     if (file_stat(call->core->sandboxes, &call->actor, &place, false, &info, &ignored) < 0)
         return; // it is gone again
     json_key(json, "entry");
-    (void)envd_entry_write(call, json, &place, &info, &ignored);
+    (void)envd_entry_write(call, json, &place, &info, false, &ignored);
 }
 
 static void tell(const struct envd_teller *teller, const char *name, const char *type,

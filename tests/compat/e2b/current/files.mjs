@@ -145,3 +145,15 @@ describe('terminals', () => {
     assert.equal(await sandbox.pty.kill(pty.pid), false)
   })
 })
+
+describe('metadata of files', () => {
+  it('is kept with them, told, and replaced', async () => {
+    const told = await sandbox.files.write('noted', 'x', { metadata: { Kind: 'a b', other: '1=2' } })
+    assert.deepEqual(told.metadata, { kind: 'a b', other: '1=2' })
+    assert.deepEqual((await sandbox.files.getInfo('noted')).metadata, { kind: 'a b', other: '1=2' })
+    assert.deepEqual((await sandbox.files.list('/home/user')).find((item) => item.name === 'noted').metadata, { kind: 'a b', other: '1=2' })
+    await sandbox.files.write('noted', 'y')
+    assert.equal((await sandbox.files.getInfo('noted')).metadata?.kind, undefined)
+    await assert.rejects(sandbox.files.write('noted', 'z', { metadata: { big: 'x'.repeat(5000) } }), InvalidArgumentError)
+  })
+})
