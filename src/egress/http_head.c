@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#define METHOD 19 // characters, at most
+
 struct text {
     const char *at;
     size_t length;
@@ -122,7 +124,7 @@ static const char *read_request_line(struct text line, struct head *head)
 
     while (method < line.length && is_token_char((unsigned char)line.at[method]))
         method++;
-    if (!method || method >= line.length || line.at[method] != ' ')
+    if (!method || method > METHOD || method >= line.length || line.at[method] != ' ')
         return "no request of HTTP/1";
     struct text target = {line.at + method + 1, line.length - method - 1};
     const char *space = memchr(target.at, ' ', target.length);
@@ -243,8 +245,8 @@ enum http_head_state http_head_read(const char *bytes, size_t length, struct htt
     if (problem)
         return bad(out, problem);
     // No method is this long, and none has other bytes in it: say so before the rest comes.
-    for (size_t i = 0; i < length && i < 20 && bytes[i] != ' '; i++) {
-        if (i == 19 || !is_token_char((unsigned char)bytes[i]))
+    for (size_t i = 0; i < length && i <= METHOD && bytes[i] != ' '; i++) {
+        if (i == METHOD || !is_token_char((unsigned char)bytes[i]))
             return bad(out, "no request of HTTP/1");
     }
     return length >= HTTP_HEAD_MAX ? bad(out, "a head that is too long") : HTTP_HEAD_MORE;
