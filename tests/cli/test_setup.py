@@ -13,9 +13,9 @@ PACKAGES = {
     "busybox": "busybox-static", "cpio": "cpio", "curl": "curl", "docker-registry": "docker-registry", "skopeo": "skopeo", "podman": "podman", "gcc": "gcc", "mkfs.btrfs": "btrfs-progs", "mkfs.ext4": "e2fsprogs",
     "mkfs.xfs": "xfsprogs", "mmdebstrap": "mmdebstrap", "node": "nodejs", "npm": "npm", "openssl": "openssl", "patch": "patch", "python3": "python3",
     "qemu-system-x86_64": "qemu-system-x86", "readelf": "binutils", "scdoc": "scdoc", "ssh-keygen": "openssh-client",
-    "strace": "strace", "strip": "binutils", "zstd": "zstd", "git": "git",
+    "strace": "strace", "strip": "binutils", "zstd": "zstd", "git": "git", "nft": "nftables", "ip": "iproute2",
 }
-REQUIRED = {"apt-cache", "apt-get", "bash", "dpkg-deb", "echo", "fallocate", "hostname", "ldconfig", "ldd", "losetup", "mount", "sh", "umount"}
+REQUIRED = {"apt-cache", "apt-get", "bash", "diff", "dpkg-deb", "echo", "fallocate", "hostname", "ldconfig", "ldd", "losetup", "mount", "sh", "umount", "unshare", "nsenter"}
 
 CALLS = [re.compile(call) for call in (
     r"""(?:subprocess\.\w+|run_quietly)\(\s*\[\s*["']([\w.-]+)["']""",  # Python, by a list
