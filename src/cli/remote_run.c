@@ -222,6 +222,7 @@ static int tell_json(struct relayed *relayed, const struct burrow_value *end,
     json_writer_init(&json, &text);
     json_map_begin(&json);
     say_put(&json, "executionId", burrow_get(end, "id"));
+    say_put(&json, "message", burrow_get(end, "error"));
     for (const char *const *name = names; *name; name++)
         say_put(&json, *name, burrow_get(end, *name));
     put_captured(&json, "stdout", &relayed->captured[0]);

@@ -11,6 +11,7 @@
 #include "cli/relay.h"
 #include "cli/run_image.h"
 #include "cli/run_network.h"
+#include "cli/run_remote.h"
 #include "cli/run_report.h"
 #include "cli/terminal.h"
 #include "engine/box.h"
@@ -37,6 +38,16 @@
     {                                                                                              \
         name, letter, type, offsetof(struct run_options, limits.member), argument, help, NULL, 0,  \
             most                                                                                   \
+    }
+
+/* What the table fills in. */
+struct run_words {
+    struct run_options run; // first: its rows have offsets of its own
+    struct run_remote remote;
+};
+#define REMOTE_ROW(name, type, member, argument, help)                                             \
+    {                                                                                              \
+        name, 0, type, offsetof(struct run_words, remote.member), argument, help, NULL, 0, 0       \
     }
 
 static const struct option_row rows[] = {
@@ -73,6 +84,20 @@ static const struct option_row rows[] = {
      "BURROW_NETWORK_DNS", 0, 0},
     {"network-rate", 0, OPTION_SIZE, offsetof(struct run_options, network_rate), "SIZE",
      "let it send at most so many bytes a second (default: no limit)", NULL, 0, 0},
+    REMOTE_ROW("snapshot", OPTION_TEXT, snapshot, "ID-OR-TAG",
+               "start from this snapshot of a server"),
+    REMOTE_ROW("runtime-id", OPTION_TEXT, runtime_id, "ID", "a server's runtime by its id: srt_…"),
+    REMOTE_ROW("dependency", OPTION_LIST, dependencies, "PACKAGE",
+               "Debian package to install first, on a server (repeatable)"),
+    REMOTE_ROW("scope", OPTION_LIST, scopes, "SCOPE", "taken for compatibility (repeatable)"),
+    REMOTE_ROW("project-id", OPTION_TEXT, project_id, "ID", "taken for compatibility"),
+    REMOTE_ROW("org-id", OPTION_TEXT, org_id, "ID", "taken for compatibility: the key says which"),
+    REMOTE_ROW("local", OPTION_FLAG, is_local, NULL,
+               "run it here, also where a server is configured or running"),
+    REMOTE_ROW("url", OPTION_TEXT, url, "URL", "run it on this server (default: BURROW_URL)"),
+    REMOTE_ROW("context", OPTION_TEXT, context, "NAME",
+               "run it on a server 'burrow context' knows"),
+    REMOTE_ROW("api-key", OPTION_TEXT, api_key, "KEY", "for it (default: BURROW_API_KEY)"),
     {"tty", 't', OPTION_FLAG, offsetof(struct run_options, has_tty), NULL, "give it a terminal",
      NULL, 0, 0},
     {"quiet", 'q', OPTION_FLAG, offsetof(struct run_options, is_quiet), NULL,
@@ -605,22 +630,49 @@ static void free_run(struct run *run)
     option_list_clear(&run->options.packages);
 }
 
+/* What was not said is as it usually is. */
+static void fill_defaults(struct run_words *words)
+{
+    const struct limits usual = LIMITS_DEFAULT;
+    struct limits *limits = &words->run.limits;
+
+    words->remote.given = *limits;
+    words->remote.has_runtime = words->run.runtime != NULL;
+    limits->memory_bytes = limits->memory_bytes < 0 ? usual.memory_bytes : limits->memory_bytes;
+    limits->cpu_millicores =
+        limits->cpu_millicores < 0 ? usual.cpu_millicores : limits->cpu_millicores;
+    limits->disk_bytes = limits->disk_bytes < 0 ? usual.disk_bytes : limits->disk_bytes;
+    limits->max_processes = limits->max_processes < 0 ? usual.max_processes : limits->max_processes;
+}
+
+static void fill_places(struct run_options *options)
+{
+    if (!options->runtime)
+        options->runtime = "base:latest";
+    if (!options->data_dir)
+        options->data_dir = CLI_DEFAULT_DATA;
+}
+
 int cli_run(int argc, char **argv)
 {
-    struct run run = {
-        .options = {.limits = LIMITS_DEFAULT,
-                    .runtime = "base:latest",
-                    .data_dir = CLI_DEFAULT_DATA},
-        .terminal = {.fd = -1},
-    };
+    struct run_words words = {.run.limits = {-1, -1, -1, -1}};
+    struct run run = {.terminal = {.fd = -1}};
     struct error err = {0};
-    int operands = 0;
+    int operands = 0, code = 0;
 
-    int parsed = options_parse(&option_set, argc, argv, &run.options, &operands, &err);
+    int parsed = options_parse(&option_set, argc, argv, &words, &operands, &err);
     if (parsed == OPTIONS_HELP) {
         options_help(&option_set, stdout);
         return EXIT_DONE;
     }
+    fill_defaults(&words);
+    run.options = words.run;
+    if (parsed == 0 &&
+        (parsed = run_remote(&words.run, &words.remote, argv + operands, &code, &err)) == 1) {
+        free_run(&run);
+        return code;
+    }
+    fill_places(&run.options);
     // argv ends with a NULL: such a command is the runtime's own
     if (parsed == 0 && operands >= argc && !has_own_command(&run.options))
         parsed = error_set(&err, ERROR_INVALID,
@@ -635,7 +687,7 @@ int cli_run(int argc, char **argv)
     if (run.box && result == 0)
         run_measure(&run.options, run.box, &run.result);
     end_run(&run);
-    int code = run_report(&run.options, &run.result, &run.relay, result < 0 ? &err : NULL);
+    code = run_report(&run.options, &run.result, &run.relay, result < 0 ? &err : NULL);
     free_run(&run);
     return code;
 }

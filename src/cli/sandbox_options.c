@@ -71,6 +71,8 @@ static int put_network(const struct invocation *invocation, struct json_writer *
         json_map_begin(json);
         json_key(json, "enabled");
         json_bool(json, true);
+        remote_write_strings(json, "allow", &invocation->allow);
+        remote_write_strings(json, "deny", &invocation->deny);
         json_map_end(json);
     }
     if (invocation->port) {

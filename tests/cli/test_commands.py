@@ -512,3 +512,32 @@ def test_every_command_has_help_with_examples():
         if words[0] not in ("key",):
             assert "examples:" in text and "$ " in text, words
         assert text == subprocess.run([BURROW, "help", *words], capture_output=True, text=True).stdout or words[0] in ("key", "runtime"), words
+
+
+# ---- run through a server ----
+
+def test_run_goes_to_the_local_server_and_never_starts_one(burrow, server, tmp_path):
+    (tmp_path / "in").write_text("file\n")
+    before = burrow.json("system", "info")
+    done = burrow("cloud", "sandbox", "run", "--memory", "128Mi", "--env", "A=5", "--file", f"/workspace/in:{tmp_path / 'in'}", "--",
+                  "sh", "-c", "cat in; echo $A; exit 4", code=4)
+    assert done.stdout == b"file\n5\n"
+    assert burrow.text("run", "--", "tr", "a-z", "A-Z", input=b"piped") == "PIPED"
+    told = burrow.json("run", "--timeout", "30s", "--", "echo", "x")
+    assert told["stdout"] == "x\n" and told["exitCode"] == 0 and told["executionId"].startswith("exe_")
+    burrow("run", "--timeout", "100ms", "--", "sleep", "60", code=124)
+    assert burrow.text("run", "--quiet", "--", "echo", "x") == ""
+    assert before["name"] == "burrow"
+    alone = Cli(tmp_path / "home", BURROW_DATA=str(tmp_path / "none"))
+    assert "needs a server" in alone.error("run", "--snapshot", "x", "--", "true", code=2)
+    assert "for a run here" in burrow.error("run", "--local", "--snapshot", "x", "--", "true", code=2)
+    assert "for a run on this machine" in burrow.error("run", "--url", f"http://127.0.0.1:{server.port}", "--tty", "--", "true", code=2)
+    assert not (tmp_path / "none" / "burrow.sock").exists()
+    burrow("run", "--url", "http://127.0.0.1:1", "--", "true", code=125)
+
+
+def test_a_run_from_a_snapshot(burrow, work):
+    burrow("exec", work, "--", "sh", "-c", "echo kept > /workspace/kept")
+    made = burrow.json("snapshot", "create", work, "--tag", "run-me")
+    assert burrow.text("run", "--snapshot", "run-me", "--", "cat", "/workspace/kept") == "kept\n"
+    burrow("snapshot", "delete", made["id"], "--confirm")
