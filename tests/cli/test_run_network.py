@@ -103,7 +103,7 @@ class World:
 
     def end(self):
         self.burrow("detach", "--end-sandboxes")
-        left = subprocess.run(["nsenter", "-t", str(self.holders[0].pid), "-n", "sh", "-c", "nft list tables; ls /sys/class/net | grep burrow"],
+        left = subprocess.run(["nsenter", "-t", str(self.holders[0].pid), "-n", "sh", "-c", "nft list tables; ip -o link | grep burrow"],
                               capture_output=True, text=True, timeout=PATIENCE).stdout
         for process in (self.server, *self.holders):
             process.kill()
