@@ -38,9 +38,9 @@
 /* Where the strings of these settings are. */
 static const char **network_strings(struct network_settings *network, size_t i)
 {
-    const char **const strings[] = {&network->addresses,   &network->dns,
-                                    &network->proxy,       &network->allow_always,
-                                    &network->deny_always, &network->baseline};
+    const char **const strings[] = {
+        &network->addresses,    &network->uplink,      &network->dns,     &network->proxy,
+        &network->allow_always, &network->deny_always, &network->baseline};
 
     return i < ARRAY_SIZE(strings) ? strings[i] : NULL;
 }

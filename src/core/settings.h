@@ -30,7 +30,8 @@ struct ceilings {
 /* What sandboxes may reach. Rules are texts with commas between (policy/policy.h); NULL: none. */
 struct network_settings {
     bool is_allowed;          // whether there may be a network at all
-    const char *addresses;    // that the sandboxes have; NULL: as engine/hub.h says
+    const char *addresses;    // that the sandboxes have; NULL: as engine/gateway.h says
+    const char *uplink;       // the machine's interface that they may use; NULL: any
     const char *dns;          // whom names are asked for; NULL: as the machine does
     const char *proxy;        // that all connections go through; NULL: none
     const char *allow_always; // before the rules of their owners

@@ -59,7 +59,7 @@ static pid_t find_init(struct box *box)
 }
 
 /* Once it is open, a PID 1 that still lives proves that the number was its own. */
-static int open_network(struct box *box, int *out, struct error *err)
+int box_open_network(struct box *box, int *out, struct error *err)
 {
     char path[40];
 
@@ -124,7 +124,7 @@ static int connect_inside(struct box *box, int (*make)(const void *to), const vo
 
     if (home < 0)
         return error_sys(err, "open " HOME);
-    if (open_network(box, &there, err) < 0)
+    if (box_open_network(box, &there, err) < 0)
         return -1;
     if (setns(there, CLONE_NEWNET) < 0)
         return error_sys(err, "enter a box's network");

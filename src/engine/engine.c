@@ -413,12 +413,10 @@ int box_leave_network(struct box *box, struct error *err)
 
 int box_set_network_rate(struct box *box, uint64_t bytes_per_second, struct error *err)
 {
-    char path[32];
+    autofd network = -1;
 
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/net", (int)box->pid);
-    autofd network = open(path, O_RDONLY | O_CLOEXEC);
-    if (network < 0)
-        return error_sys(err, "open the network of the sandbox in slot %u", box->slot);
+    if (box_open_network(box, &network, err) < 0)
+        return -1;
     return gateway_limit(network, bytes_per_second, err);
 }
 

@@ -162,7 +162,9 @@ int gateway_load_rules(struct gateway *gateway, struct error *err)
 }
 
 /* @1 the interface, @2 the address behind it, @3 a rule for the host's own interface, or empty. */
-static const char host_script[] = "table ip @1 {\n"
+static const char host_script[] = "table ip @1\n" // one that was left by another is not added to
+                                  "delete table ip @1\n"
+                                  "table ip @1 {\n"
                                   " chain out {\n"
                                   "  ip saddr != @2 drop\n"
                                   "  oifname \"burrow*\" drop\n"

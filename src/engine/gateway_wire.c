@@ -51,8 +51,20 @@ static void put_end(struct messages *messages, const struct wire_end *end)
     message_put(messages, IFLA_ADDRESS, wire_address, sizeof wire_address);
     if (end->ns_fd >= 0)
         message_put_u32(messages, IFLA_NET_NS_FD, (uint32_t)end->ns_fd);
-    if (end->alias)
-        message_put(messages, IFLA_IFALIAS, end->alias, strlen(end->alias));
+}
+
+/* Which cannot be said when it is made. */
+static int set_alias(int ns_fd, const struct wire_end *end)
+{
+    const struct ifinfomsg header = {.ifi_family = AF_UNSPEC};
+    automessages messages = {0};
+
+    if (!end->alias)
+        return 0;
+    message_begin(&messages, RTM_NEWLINK, NLM_F_ACK, &header, sizeof header);
+    message_put_text(&messages, IFLA_IFNAME, end->name);
+    message_put(&messages, IFLA_IFALIAS, end->alias, strlen(end->alias));
+    return netlink_ask(ns_fd, NETLINK_ROUTE, &messages, NULL, NULL);
 }
 
 int wire_make(int ns_fd, const struct wire_end *here, const struct wire_end *there)
@@ -73,6 +85,8 @@ int wire_make(int ns_fd, const struct wire_end *here, const struct wire_end *the
     message_close(&messages, data);
     message_close(&messages, info);
     int code = netlink_ask(ns_fd, NETLINK_ROUTE, &messages, NULL, NULL);
+    if (code == 0)
+        code = set_alias(ns_fd, here);
     return code ? code : raise_end(there);
 }
 

@@ -166,6 +166,8 @@ bool launch_step_begins(struct launch *launch, const char *name, unsigned index)
 /* How many steps the host half has. */
 extern const unsigned launch_host_steps;
 
+/* The network namespace of a living box; the caller's to close. */
+int box_open_network(struct box *box, int *out, struct error *err);
 /* What the gateway has of a box goes; nothing where it has none. */
 int box_leave_network(struct box *box, struct error *err);
 

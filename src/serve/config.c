@@ -156,6 +156,9 @@ static const struct option_row rows[] = {
         "BURROW_NETWORK_ADDRESSES", 0, 0,
         "the addresses that sandboxes have; of no use elsewhere on the machine (default "
         "10.213.0.0/16)"),
+    ROW("network-uplink", OPTION_TEXT, network_settings.uplink, "INTERFACE",
+        "BURROW_NETWORK_UPLINK", 0, 0,
+        "the machine's interface that sandboxes may use, as eth0 (default: any, by its routes)"),
     ROW("network-dns", OPTION_TEXT, network_settings.dns, "ADDRESSES", "BURROW_NETWORK_DNS", 0, 0,
         "whom names are asked for (default: as the machine does)"),
     ROW("network-proxy", OPTION_TEXT, network_settings.proxy, "URL", "BURROW_NETWORK_PROXY", 0, 0,

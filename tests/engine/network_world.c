@@ -204,9 +204,10 @@ unsigned world_heard(const char *word)
 const char *world_leftovers(void)
 {
     static char text[4096];
-    FILE *list = popen("ip -o link show | grep -o 'burrow[0-9]*'; nft list tables | grep burrow; "
-                       "cat /proc/sys/net/ipv4/conf/outside/forwarding | grep 1",
-                       "re");
+    FILE *list = popen(
+        "ip -o link show | grep -o ' burrow[0-9]*@' | tr -d ' @'; nft list tables | grep burrow; "
+        "cat /proc/sys/net/ipv4/conf/outside/forwarding | grep 1",
+        "re");
     CHECK(list);
     size_t got = fread(text, 1, sizeof text - 1, list);
     text[got] = '\0';

@@ -444,6 +444,28 @@ BOX_TEST(a_way_that_somebody_took_down_is_made_again)
     gateway_free(again);
 }
 
+BOX_TEST(one_that_was_not_made_whole_is_made_again)
+{
+    struct error err = {0};
+    struct gateway *again = NULL;
+    char command[400];
+
+    world_open();
+    (void)gateway();
+    // as if its maker had died before the last step: everything is there but the word that it is
+    (void)snprintf(command, sizeof command,
+                   "rm /run/burrow/burrow-$(stat -c %%d '%s' | xargs printf '%%x')-$(stat -c %%i "
+                   "'%s' | xargs printf '%%x')/gateway.settings",
+                   data_dir, data_dir);
+    CHECK_INT(system(command), 0);
+    CHECK(gateway_find(data_dir, &again, &err) < 0);
+    CHECK_OK(gateway_open(data_dir, NULL, &again, &err), err);
+    gateway_free(again);
+    CHECK_STR(world_leftovers(), "burrow0\ntable ip burrow0\ntable ip burrow_guard\n1\n");
+    CHECK_OK(gateway_remove(data_dir, &err), err);
+    CHECK_STR(world_leftovers(), "");
+}
+
 BOX_TEST(rules_of_others_that_drop_are_opened_and_given_back)
 {
     struct error err = {0};
