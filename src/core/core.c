@@ -185,6 +185,7 @@ static int open_data(struct core *core, struct error *err)
 {
     const struct engine_options engine = {.data_dir = core->settings.data_dir,
                                           .network_addresses = core->settings.network.addresses,
+                                          .network_uplink = core->settings.network.uplink,
                                           .is_long_lived = true,
                                           .fail_file = core->settings.fail_file};
 

@@ -27,7 +27,8 @@
 #define SPARE_BYTES (32 << 20)          // boxes with less memory than this are made for it
 #define RECYCLED 64                     // parts of boxes
 
-enum { SPARE_ONE_SHOT, SPARE_KEPT, SPARE_KINDS };
+/* Those with network are made once somebody has asked for one: who never does pays nothing, and needs nothing, for them. */
+enum { SPARE_ONE_SHOT, SPARE_KEPT, SPARE_PLAIN, SPARE_WIRED = SPARE_PLAIN, SPARE_KINDS = 4 };
 
 /* Boxes made ahead from one image. Counted, so that nobody holds a lock while it takes one. */
 struct spares {
@@ -43,6 +44,7 @@ struct pool {
     struct spares *spares;   // of the default runtime as it is now; NULL: none yet
     _Atomic bool is_filling; // filling is queued or under way
     _Atomic bool has_failed; // the last one: told once
+    _Atomic bool is_wired;   // those with network are made ahead too
     _Atomic bool is_ending;
     _Atomic uint64_t taken_ms; // when somebody last took a box
 };
@@ -192,9 +194,9 @@ static bool take_spare(struct pool *pool, struct image *image, const struct pool
                        struct pooled *out)
 {
     autoptr(spares) spares = get_spares(pool);
-    struct spare_boxes *boxes = spares && spares->image == image
-                                    ? spares->of[request->is_one_shot ? SPARE_ONE_SHOT : SPARE_KEPT]
-                                    : NULL;
+    unsigned kind = (request->is_one_shot ? SPARE_ONE_SHOT : SPARE_KEPT) +
+                    (request->has_network ? SPARE_WIRED : 0);
+    struct spare_boxes *boxes = spares && spares->image == image ? spares->of[kind] : NULL;
 
     out->box = boxes ? spare_boxes_take(boxes, &request->limits) : NULL;
     if (!out->box)
@@ -213,13 +215,14 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
     if (image_get_with(pool->sandboxes->runtimes, request->runtime, additions, NULL, &image, err) <
         0)
         return -1;
-    bool is_common =
-        !request->layers && !request->scratch && !request->has_network && is_roomy(pool, request);
+    bool is_common = !request->layers && !request->scratch && is_roomy(pool, request);
     if (!(is_common && take_spare(pool, image, request, out)) &&
         launch(pool, image_runtime(image), request, out, err) < 0)
         return -1;
     out->env = strings_copy((const char *const *)image_runtime(image)->env);
     pool->taken_ms = clock_monotonic_ms();
+    if (request->has_network)
+        pool->is_wired = true;
     pool_tick(pool);
     return 0;
 }
@@ -258,7 +261,8 @@ static int make_boxes(struct pool *pool, struct spares *spares, unsigned which, 
 {
     const struct core_settings *settings = pool->sandboxes->settings;
     const struct pool_request shape = {
-        .is_one_shot = which == SPARE_ONE_SHOT,
+        .is_one_shot = which % SPARE_PLAIN == SPARE_ONE_SHOT,
+        .has_network = which >= SPARE_WIRED,
         .limits = settings->limits,
     };
     static const char *const warm_up[] = {"/bin/true", NULL};
@@ -269,7 +273,7 @@ static int make_boxes(struct pool *pool, struct spares *spares, unsigned which, 
         .count = count,
         .warm_up = warm_up,
         .directory = settings->spare_directory,
-        .scratch_prefix = which == SPARE_KEPT ? POOL_SCRATCH : NULL,
+        .scratch_prefix = which % SPARE_PLAIN == SPARE_KEPT ? POOL_SCRATCH : NULL,
     };
     return count ? spare_boxes_new(pool->sandboxes->engine, &options, &spares->of[which], err) : 0;
 }
@@ -288,9 +292,12 @@ static int make_spares(struct pool *pool, struct spares **out, struct error *err
         spares = xnew(struct spares);
         spares->refs = 1;
         spares->image = image_ref(image);
-        if (make_boxes(pool, spares, SPARE_ONE_SHOT, settings->spare_one_shot, err) < 0 ||
-            make_boxes(pool, spares, SPARE_KEPT, settings->spare_kept, err) < 0)
-            return -1;
+        for (unsigned i = 0; i < SPARE_KINDS; i++) {
+            bool is_one_shot = i % SPARE_PLAIN == SPARE_ONE_SHOT;
+            unsigned count = is_one_shot ? settings->spare_one_shot : settings->spare_kept;
+            if (make_boxes(pool, spares, i, count, err) < 0)
+                return -1;
+        }
         spares->refs++;
         spares_free(set_spares(pool, spares));
     }
@@ -319,13 +326,24 @@ static int fill_once(struct pool *pool, bool *is_full, struct error *err)
         engine_fill_networks(pool->sandboxes->engine, NETWORKS_AHEAD, err) < 0 ||
         volume_fill_scratches(engine_volume(pool->sandboxes->engine), SCRATCHES_AHEAD, err) < 0)
         return -1;
-    for (unsigned i = 0; i < SPARE_KINDS; i++) {
-        if (spares->of[i] && spare_boxes_fill(spares->of[i], AT_A_TIME, is_hurried, &made, err) < 0)
+    for (unsigned i = 0; i < (pool->is_wired ? SPARE_KINDS : SPARE_PLAIN); i++) {
+        if (spares->of[i] &&
+            spare_boxes_fill(spares->of[i], AT_A_TIME, is_hurried, &made, err) < 0) {
+            if (i >= SPARE_WIRED)
+                pool->is_wired = false; // until one is asked for again
             return -1;
+        }
         if (made > 0)
             *is_full = false;
     }
     return 0;
+}
+
+/* How many are to wait. */
+static unsigned wanted_boxes(const struct pool *pool)
+{
+    const struct core_settings *settings = pool->sandboxes->settings;
+    return (settings->spare_one_shot + settings->spare_kept) * (pool->is_wired ? 2 : 1);
 }
 
 static void fill(void *data)
@@ -349,7 +367,7 @@ static void fill(void *data)
 static bool wants_filling(struct pool *pool)
 {
     const struct core_settings *settings = pool->sandboxes->settings;
-    unsigned wanted = settings->spare_one_shot + settings->spare_kept;
+    unsigned wanted = wanted_boxes(pool);
     return (wanted > 0 && runtimes_is_ready(pool->sandboxes->runtimes, settings->default_runtime) &&
             pool_waiting(pool) < wanted) ||
            streams_needs_spares(pool->sandboxes->streams);
@@ -361,8 +379,7 @@ static bool wants_filling(struct pool *pool)
  */
 static bool is_good_time(struct pool *pool, unsigned left)
 {
-    const struct core_settings *settings = pool->sandboxes->settings;
-    unsigned wanted = settings->spare_one_shot + settings->spare_kept;
+    unsigned wanted = wanted_boxes(pool);
     return (left <= wanted / 4 && !ending_is_behind(pool->sandboxes)) || is_calm(pool);
 }
 
