@@ -35,6 +35,10 @@ load: all
 	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/load/soak
 	BUILD=$(BUILD) tests/load/networks
 
+# Every runtime that is shipped, made and used; takes minutes, and downloads.
+runtimes: all
+	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/runtimes/make-runtimes
+
 # An hour of bad days (SOAK_MINUTES), and what they leave; see tests/soak/soak.
 soak: all
 	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/soak/soak
@@ -59,4 +63,4 @@ install: burrow
 clean:
 	rm -rf build build-*
 
-.PHONY: all burrow test check compat coverage fuzz bench load soak reference format install clean
+.PHONY: all burrow test check compat coverage fuzz bench load soak runtimes reference format install clean

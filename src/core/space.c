@@ -3,6 +3,10 @@
 #include "core/space.h"
 
 #include "base/clock.h"
+#include "core/runtime/runtimes.h"
+#include "install/install.h"
+#include "runtime/build.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "core/layer/layers.h"
 #include "core/runtime/runtime.h"
@@ -75,10 +79,31 @@ int space_get(struct core *core, const struct actor *actor, struct space *out, s
         return -1;
     found.volume_bytes = volume.total_bytes;
     found.free_bytes = volume.free_bytes;
+    struct install_found packages;
+    if (install_sweep(core->settings.data_dir, INT64_MIN, &packages, err) < 0)
+        return -1;
+    add(&found.parts[SPACE_RUNTIMES], packages.count, packages.bytes);
     add_stored(&stored, found.parts);
     measure_scratches(core, &found.parts[SPACE_SANDBOXES]);
     add(&found.parts[SPACE_DATABASE], 1, store_disk_bytes(core->store));
     *out = found;
+    return 0;
+}
+
+/* Packages that no box uses and nobody has asked for in a while; builds that no tag points at go with the next build. */
+static int prune_runtimes(struct core *core, bool is_trial, struct space_use *freed,
+                          struct error *err)
+{
+    int64_t unused_since = (int64_t)clock_wall_ms() - core->settings.packages_keep_ms;
+    struct install_found found;
+
+    if (is_trial)
+        return 0;
+    runtimes_forget(core->runtimes, NULL);
+    if (runtime_sweep(core->settings.data_dir, err) < 0 ||
+        install_sweep(core->settings.data_dir, unused_since, &found, err) < 0)
+        return -1;
+    add(freed, found.removed, found.removed_bytes);
     return 0;
 }
 
@@ -105,6 +130,8 @@ int space_prune(struct core *core, const struct actor *actor, const struct space
     if (snapshot_build_sweep(core->snapshots, pruning->is_trial, &found[SPACE_UNUSED].count,
                              &found[SPACE_UNUSED].bytes, err) < 0 ||
         (!pruning->is_trial && volume_settle(engine_volume(core->engine), err) < 0))
+        return -1;
+    if (prune_runtimes(core, pruning->is_trial, &found[SPACE_RUNTIMES], err) < 0)
         return -1;
     add(&found[SPACE_UNUSED], layers.count, layers.bytes);
     memcpy(freed, found, sizeof found);

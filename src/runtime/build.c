@@ -9,6 +9,7 @@
 #include "runtime/build_dir.h"
 #include "runtime/tree.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -410,5 +411,27 @@ int runtime_remove(const char *data_dir, const struct runtime_reference *referen
     if (build_dir_remove(builds, reference->tag, err) < 0)
         return -1;
     oci_store_sweep(data_dir);
+    return 0;
+}
+
+static void sweep_name(const char *data_dir, const char *name)
+{
+    autoptr(build_dir) builds = build_dir_new(data_dir, name);
+    autofd lock_fd = open(builds->lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (lock_fd >= 0 && flock(lock_fd, LOCK_EX | LOCK_NB) == 0)
+        build_dir_sweep(builds);
+}
+
+int runtime_sweep(const char *data_dir, struct error *err)
+{
+    autofree char *path = xasprintf("%s/runtimes", data_dir);
+    autodir names = opendir(path);
+
+    if (!names)
+        return errno == ENOENT ? 0 : error_sys(err, "list '%s'", path);
+    for (struct dirent *entry; (entry = readdir(names));)
+        if (entry->d_name[0] != '.' && entry->d_type != DT_REG)
+            sweep_name(data_dir, entry->d_name);
     return 0;
 }

@@ -52,6 +52,9 @@ void runtime_status(const char *data_dir, const struct runtime_definition *defin
 int runtime_verify(const char *data_dir, const struct runtime_reference *reference,
                    struct runtime_status *out, struct error *err);
 
+/* Removes builds that no tag points at, and nothing uses or stands on. Those of names that are being built stay. */
+int runtime_sweep(const char *data_dir, struct error *err);
+
 /* ERROR_CONFLICT while a box uses it or it is being built. Its other tags go with it. */
 int runtime_remove(const char *data_dir, const struct runtime_reference *reference,
                    struct error *err);

@@ -3,6 +3,7 @@
 #include "runtime/catalog.h"
 
 #include "base/embedded.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "data/yaml.h"
@@ -10,6 +11,7 @@
 #include "runtime/digest.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -346,4 +348,40 @@ int catalog_find(const struct catalog *catalog, const struct runtime_reference *
     return error_refuse(err, ERROR_NOT_FOUND, "runtime", "unknown runtime '%s:%s'; %s%s%sknown: %s",
                         reference->name, reference->tag, *near ? "did you mean '" : "", near,
                         *near ? "'? " : "", known);
+}
+
+// ---- files of the data directory ----
+
+int catalog_put_file(const char *data_dir, const struct runtime_reference *reference,
+                     const char *text, struct error *err)
+{
+    autofree char *dir = xasprintf("%s/catalog", data_dir);
+    autofree char *name = xasprintf("%s-%s.yaml", reference->name, reference->tag);
+    autoptr(data_document) document = NULL;
+    struct runtime_definition definition = {0};
+
+    if (yaml_read("definition", text, strlen(text), &document, err) < 0 ||
+        definition_read(document, &definition, err) < 0)
+        return -1;
+    if (strcmp(definition.name, reference->name) != 0 ||
+        strcmp(definition.tags[0], reference->tag) != 0)
+        return error_set(err, ERROR_INVALID, "definition: it is of '%s:%s', not of '%s:%s'",
+                         definition.name, definition.tags[0], reference->name, reference->tag);
+    if (fd_make_dirs(dir, 0755, err) < 0)
+        return -1;
+    autofd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir_fd < 0)
+        return error_sys(err, "open '%s'", dir);
+    return fd_replace_file(dir_fd, name, text, strlen(text), 0644, err);
+}
+
+int catalog_remove_file(const char *data_dir, const struct runtime_definition *definition,
+                        bool *was_there, struct error *err)
+{
+    autofree char *dir = xasprintf("%s/catalog/", data_dir);
+
+    *was_there = strncmp(definition->file, dir, strlen(dir)) == 0;
+    if (*was_there && unlink(definition->file) < 0 && errno != ENOENT)
+        return error_sys(err, "remove '%s'", definition->file);
+    return 0;
 }

@@ -80,6 +80,16 @@ int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out
 void catalog_free(struct catalog *catalog);
 DEFINE_AUTOPTR(catalog)
 
+/*
+ * Puts a file into <data>/catalog, if it can be read and names this runtime first; in place of one that was put there before. ERROR_INVALID with
+ * the place in the text that is wrong.
+ */
+int catalog_put_file(const char *data_dir, const struct runtime_reference *reference,
+                     const char *text, struct error *err);
+/* Removes the file of a definition that is in <data>/catalog; *was_there. Those of others stay. */
+int catalog_remove_file(const char *data_dir, const struct runtime_definition *definition,
+                        bool *was_there, struct error *err);
+
 /* Definitions by name, NULL after the last one. They live as long as the catalog. */
 const struct runtime_definition *catalog_at(const struct catalog *catalog, size_t index);
 

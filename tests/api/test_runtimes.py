@@ -2,7 +2,7 @@
 """The catalog of runtimes."""
 import shutil
 
-from client import check_error, nulls, query
+from client import check_error, nulls, query, until
 
 
 def test_the_default_runtime_is_there(api):
@@ -69,3 +69,42 @@ def test_a_default_runtime_without_a_tag_is_the_latest(own_server):
         sandbox = server.client.create(**fields)
         assert sandbox.get()["runtime"]["name"] == "host:latest"
         sandbox.delete()
+
+
+def test_what_a_runtime_says_of_itself_is_told_in_both_protocols(api):
+    node = {entry["name"]: entry for entry in api.get("/sandbox/runtimes?limit=100").data["runtimes"]}
+    assert {"base:latest", "bun:1", "node:latest", "node:lts", "python:3.13", "python:3.14", "claude-code:latest", "amp:latest",
+            "opencode:latest", "codex:latest", "code-interpreter:latest"} <= set(node)
+    lts = node["node:lts"]
+    assert lts["brandColor"].startswith("#") and lts["iconUrl"] and lts["url"] and lts["readme"] and "language" in lts["tags"]
+    assert lts["requirements"]["memory"] == "256Mi" and lts["requirements"]["networkEnabled"] is False
+    assert node["claude-code:latest"]["requirements"]["networkEnabled"] is True
+    for reference in ("node:lts", "nodejs:lts", lts["id"]):
+        one = api.get(f"/api/v1/runtimes/{reference}").json
+        assert (one["name"], one["id"], one["tags"]) == ("node:lts", lts["id"], lts["tags"])
+    assert api.get("/api/v1/runtimes/claude-code").json["keys"] == ["ANTHROPIC_API_KEY"]
+    assert api.get("/api/v1/runtimes/nothing").status == 404
+
+
+def test_less_than_a_runtime_needs_is_refused(api):
+    check_error(api.post("/sandbox", {"runtime": "node:lts", "resources": {"memory": "64Mi"}}), 400, "INVALID_ARGUMENT", "memory", "256Mi")
+    check_error(api.post("/sandbox", {"runtime": "claude-code"}), 400, "INVALID_ARGUMENT", "network")
+
+
+def test_an_administrator_adds_makes_and_removes_one(server, api, new):
+    text = "name: added\ndescription: by HTTP\nbuild: {kind: host}\n"
+    made = api.post("/api/v1/runtimes", {"name": "added", "definition": text})
+    assert made.status == 201 and made.json["state"] == "not built", str(made)
+    try:
+        assert api.post("/api/v1/runtimes/added/build").json == {"name": "added:latest", "ready": True}
+        sandbox = new(runtime="added")
+        refused = api.delete("/api/v1/runtimes/added")
+        assert refused.status == 409 and "is in use by a sandbox" in refused.json["detail"], str(refused)
+        sandbox.delete()
+    finally:
+        until(lambda: api.delete("/api/v1/runtimes/added").status != 409, "its box to be gone")
+    assert api.get("/api/v1/runtimes/added").status == 404
+    assert not (server.data / "catalog" / "added-latest.yaml").exists()
+    for bad in ({"name": "x"}, {"name": "x", "definition": "name: y\nbuild: {kind: host}\n"}, {"name": "../x", "definition": text},
+                {"name": "x", "definition": "a: ["}, {"name": "x", "image": 'docker://a"\n'}):
+        assert api.post("/api/v1/runtimes", bad).status == 400, bad

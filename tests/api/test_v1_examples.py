@@ -14,7 +14,7 @@ STREAMS = {"attachExecution", "watchFiles"}
 REFUSED = {"testWebhook": 409}
 # What ends or changes things for all others comes last, in this order.
 LAST = ["moveFile", "deleteFile", "restoreSandboxCheckpoint", "pauseSandbox", "resumeSandbox", "stopExecution", "deleteSandboxContext", "deleteSandboxCheckpoint", "deleteSandboxToken",
-        "deleteSnapshot", "deleteWebhook", "deleteKey", "deleteSandbox"]
+        "deleteSnapshot", "deleteRuntime", "deleteWebhook", "deleteKey", "deleteSandbox"]
 
 
 def archive():
@@ -52,6 +52,7 @@ def make_world(api, document):
         "snapshot": make("/sandboxes/{sandbox}/snapshots", {"name": "first", "tag": "first"}, sandbox=sandbox),
         "context": make("/sandboxes/{sandbox}/contexts", sandbox=sandbox),
         "checkpoint": make("/sandboxes/{sandbox}/checkpoints", {"name": "first"}, sandbox=sandbox),
+        "runtime": make("/runtimes"),
         "key": make("/keys"),
         "token": make("/sandboxes/{sandbox}/tokens", sandbox=sandbox),
         "webhook": make("/webhooks"),

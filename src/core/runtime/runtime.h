@@ -29,6 +29,7 @@ struct runtime_entry {
     const char *const *tags;                 // "language"; NULL-terminated, likewise keys
     const char *const *keys;                 // variables its tool wants a secret in
     char memory[24], cpu[24], disk[24];      // that it needs at least; "": nothing in particular
+    int64_t memory_bytes, cpu_millicores, disk_bytes; // the same as numbers; 0: nothing
     bool needs_network;
     const char *kind;
     const char *state;  // "ready", "not built" ...
@@ -69,6 +70,18 @@ int runtime_check(struct runtimes *runtimes, struct runtime_wish *wish, char *na
 /* One of the catalog, by name or id ("srt_" left away); the list holds it alone. */
 int runtime_get(struct runtimes *runtimes, const char *reference, struct runtime_list *out,
                 struct error *err);
+
+/*
+ * For administrators. Adds a runtime by its definition (YAML, as docs/man/burrow-runtime.1 has it) or by an image ("docker://…"); begins to make one, *state says how
+ * far that is (of RUNTIME_STATE bytes; "": it is there); removes one with what was added of it: ERROR_BUSY says who uses it.
+ */
+#define RUNTIME_STATE 120
+int runtime_put(struct runtimes *runtimes, const struct actor *actor, const char *name,
+                const char *definition, const char *image, struct error *err);
+int runtime_make(struct runtimes *runtimes, const struct actor *actor, const char *reference,
+                 char *state, struct error *err);
+int runtime_delete(struct runtimes *runtimes, const struct actor *actor, const char *reference,
+                   struct error *err);
 
 /* The name of a runtime given by its id; ERROR_NOT_FOUND, noun "runtime". `name` is of RUNTIME_REFERENCE_TEXT bytes. */
 int runtime_resolve(struct runtimes *runtimes, const char *id, char *name, struct error *err);

@@ -452,6 +452,23 @@ int image_begin(struct runtimes *runtimes, const char *reference, const char *ad
     return 0;
 }
 
+// The first image that is to go; NULL: none is left.
+static struct image *forget_one(struct runtimes *runtimes, const char *reference)
+{
+    autolock(&runtimes->lock);
+    for (struct entry *entry = runtimes->entries; entry; entry = entry->next)
+        if (entry->image &&
+            (reference ? strcmp(entry->reference, reference) == 0 : entry->additions != NULL))
+            return take(entry->image);
+    return NULL;
+}
+
+void runtimes_forget(struct runtimes *runtimes, const char *reference)
+{
+    for (struct image *image; (image = forget_one(runtimes, reference));)
+        image_free(image);
+}
+
 void runtimes_prefetch(struct runtimes *runtimes, const char *reference)
 {
     char name[REFERENCE_TEXT];

@@ -60,6 +60,9 @@ struct image_installer {
 };
 void runtimes_set_installer(struct runtimes *runtimes, const struct image_installer *installer);
 
+/* Forgets what is open of this runtime, so that nobody here holds it any more; boxes do by themselves. NULL: of all packages over runtimes. */
+void runtimes_forget(struct runtimes *runtimes, const char *reference);
+
 /* Gives up all that is under way; from here on everything fails. For whoever has waiting threads of its own to end. */
 void runtimes_stop(struct runtimes *runtimes);
 struct image *image_ref(struct image *image);
