@@ -352,3 +352,28 @@ def test_a_command_goes_on_over_a_restart_and_no_byte_is_lost(own_server):
     assert again.wait().out["stdout"] == b"".join(b"%d\n" % i for i in range(1, 4001))
     assert again.end["exitCode"] == 0
     sandbox.kill()
+
+
+# ---- networks ----
+
+def network_of(api, sandbox):
+    return api.get(f"/api/v1/sandboxes/sbx_{sandbox.id}/network").json
+
+
+def test_networks_are_ours(api, e2b, new):
+    closed = new(allow_internet_access=False)
+    assert network_of(api, closed)["enabled"] is False
+    assert e2b.get(f"/sandboxes/{closed.id}").json["allowInternetAccess"] is False
+    refused = e2b.put(f"/sandboxes/{closed.id}/network", json={"allowOut": ["1.1.1.1"]})
+    assert refused.status == 400 and refused.json["code"] == 400
+    assert network_of(api, new())["enabled"] is True
+    some = new(network={"allowOut": ["1.1.1.1", "example.com"], "denyOut": ["0.0.0.0/0"]})
+    told = network_of(api, some)
+    assert told["allow"] == ["1.1.1.1", "example.com"] and told["default"] == "deny"
+    assert e2b.get(f"/sandboxes/{some.id}").json["network"]["allowOut"] == ["1.1.1.1", "example.com"]
+    assert e2b.put(f"/sandboxes/{some.id}/network", json={"denyOut": ["8.8.8.8"]}).status == 204
+    told = network_of(api, some)
+    assert told["deny"] == ["8.8.8.8"] and told["default"] == "allow" and not told.get("allow")
+    assert e2b.put(f"/sandboxes/{some.id}/network", json={"allow_internet_access": False}).status == 204
+    told = network_of(api, some)
+    assert told["default"] == "deny" and not told.get("allow")
