@@ -583,6 +583,16 @@ static void begin(struct worker *worker, struct watch *listener, int fd, uint32_
         judge_host(worker, box, flow);
 }
 
+/* A few boxes that take all they may leave some for the others. */
+static bool has_room(const struct worker *worker, const struct box *box)
+{
+    size_t taken = worker->flows->count;
+
+    if (taken >= worker->max_flows || box->open_flows >= WORKER_BOX_FLOWS)
+        return false;
+    return taken < worker->max_flows / 2 || box->open_flows < WORKER_FEW_FLOWS;
+}
+
 static void on_arrival(struct worker *worker, struct watch *watch, uint32_t events)
 {
     for (int i = 0; i < ACCEPTS; i++) {
@@ -594,8 +604,7 @@ static void on_arrival(struct worker *worker, struct watch *watch, uint32_t even
             return;
         uint32_t source = ntohl(from.sin_addr.s_addr);
         struct box *box = box_of(worker, source);
-        if (!box || worker->flows->count >= WORKER_MAX_FLOWS ||
-            box->open_flows >= WORKER_BOX_FLOWS) {
+        if (!box || !has_room(worker, box)) {
             set_reset(fd);
             if (box)
                 refuse(worker, box, EGRESS_RATE, &(struct policy_question){.protocol = POLICY_TCP},

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -226,6 +227,16 @@ static void load_roots(struct worker *worker)
     }
 }
 
+/* As many connections as there are descriptors for, with some left for lookups. */
+static size_t count_flows(void)
+{
+    struct rlimit files = {.rlim_cur = 1024};
+
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    size_t count = ((size_t)files.rlim_cur - 768) / WORKER_FLOW_FDS;
+    return files.rlim_cur < 1024 ? 32 : count < WORKER_MAX_FLOWS ? count : WORKER_MAX_FLOWS;
+}
+
 /* usage: burrow-egress --worker GATEWAY FIRST-ADDRESS proxy|direct; descriptors as in worker.h */
 int worker_main(int argc, char **argv)
 {
@@ -238,6 +249,7 @@ int worker_main(int argc, char **argv)
     worker.first_address = (uint32_t)strtoul(argv[3], NULL, 10);
     worker.has_proxy = strcmp(argv[4], "proxy") == 0;
     load_roots(&worker);
+    worker.max_flows = count_flows();
     worker.epoll = epoll_create1(EPOLL_CLOEXEC);
     if (worker.epoll < 0 || egress_confine(&err) < 0)
         return 1;

@@ -15,8 +15,10 @@
 
 #define WORKER_LINK 3 // the socket to the supervisor
 enum { WORKER_DNS_UDP = 4, WORKER_DNS_TCP, WORKER_FLOWS, WORKER_HOST, WORKER_FDS };
-#define WORKER_MAX_FLOWS 6000
-#define WORKER_BOX_FLOWS 512
+#define WORKER_MAX_FLOWS 8000 // of all boxes, where there are descriptors for so many
+#define WORKER_BOX_FLOWS 512  // of one box
+#define WORKER_FEW_FLOWS 64   // of one box, once half of all are taken
+#define WORKER_FLOW_FDS 6     // of one
 #define WORKER_BOX_LOOKUPS 64 // at a time
 
 struct worker;
@@ -118,6 +120,7 @@ struct worker {
     struct watch supervisor_watch;
     uint32_t gateway; // its address
     bool has_proxy;
+    size_t max_flows;
     struct box **boxes; // by slot
     size_t n_slots;
     uint32_t first_address; // of slot 0
