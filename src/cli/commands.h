@@ -22,6 +22,7 @@ extern const struct cli_command execution_commands[];
 extern const struct cli_command context_commands[];
 extern const struct cli_command file_commands[];
 extern const struct cli_command snapshot_commands[];
+extern const struct cli_command build_commands[];
 extern const struct cli_command job_commands[];
 extern const struct cli_command server_commands[];
 

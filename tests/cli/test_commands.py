@@ -541,3 +541,20 @@ def test_a_run_from_a_snapshot(burrow, work):
     made = burrow.json("snapshot", "create", work, "--tag", "run-me")
     assert burrow.text("run", "--snapshot", "run-me", "--", "cat", "/workspace/kept") == "kept\n"
     burrow("snapshot", "delete", made["id"], "--confirm")
+
+
+def test_a_snapshot_is_built_from_a_file_that_says_what_is_in_it(burrow, tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.js").write_text("a\n")
+    (tmp_path / "src" / "a.test.js").write_text("t\n")
+    (tmp_path / "left-out").write_text("x\n")
+    assert "snapshot generate" in burrow.error("snapshot", "build", tmp_path, code=3)
+    (tmp_path / "agentuity-snapshot.yaml").write_text('version: 1\nruntime: base:latest\nname: built\nfiles:\n  - src/**\n  - "!**/*.test.js"\nenv:\n  KEY: ${KEY}\n')
+    assert "--env KEY" in burrow.error("snapshot", "build", tmp_path, "--tag", "other", code=2)
+    made = burrow.json("snapshot", "build", tmp_path, "--env", "KEY=value", "--tag", "t1", "--metadata", "a=b", "--description", "d")
+    done = burrow.text("run", "--snapshot", "built:t1", "--", "sh", "-c", "echo $KEY; find . -type f")
+    assert done == "value\n./src/a.js\n"
+    assert burrow.json("snapshot", "build", tmp_path, "--env", "KEY=value", "--tag", "t1")["unchanged"] is True
+    burrow("snapshot", "delete", made["id"], "--confirm")
+    assert burrow.text("snapshot", "generate").startswith("#")
+    assert json.loads(burrow.text("snapshot", "generate", "--format", "json"))["version"] == 1

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* burrow snapshot build and generate: a snapshot from a file that says what is in it. */
+#include "cli/commands.h"
+
+#include "base/auto.h"
+#include "base/mem.h"
+#include "base/pattern.h"
+#include "base/sha256.h"
+#include "cli/columns.h"
+#include "cli/invocation.h"
+#include "cli/progress_bar.h"
+#include "cli/sandbox_options.h"
+#include "cli/tar_send.h"
+#include "data/yaml.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATTERNS_MAX 256
+#define PIECE 32768 // of the archive, in one block of gzip
+
+struct build {
+    struct invocation *invocation;
+    const char *directory;
+    struct data_document *document;
+    struct pattern *patterns[PATTERNS_MAX];
+    bool is_excluding[PATTERNS_MAX];
+    size_t n_patterns;
+    char hash[SHA256_TEXT];
+};
+
+static void build_clear(struct build *build)
+{
+    for (size_t i = 0; i < build->n_patterns; i++)
+        pattern_free(build->patterns[i]);
+    data_document_free(build->document);
+}
+
+// ---- the file ----
+
+static int read_document(struct build *build, struct burrow_error *err)
+{
+    static const char *const names[] = {"agentuity-snapshot.yaml", "agentuity-snapshot.yml",
+                                        "agentuity-snapshot.json", "burrow-snapshot.yaml"};
+    const char *given = build->invocation->file;
+    struct error error = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        autofree char *path = given && *given == '/'
+                                  ? xstrdup(given)
+                                  : xasprintf("%s/%s", build->directory, given ? given : names[i]);
+        if (!given && access(path, F_OK) < 0)
+            continue;
+        if (yaml_read_file(path, &build->document, &error) < 0) // JSON is YAML
+            return say_fail(err, BURROW_INVALID, "%s", error.text);
+        return 0;
+    }
+    return say_fail(err, BURROW_NOT_FOUND,
+                    "there is no agentuity-snapshot.yaml in '%s': 'burrow snapshot generate' "
+                    "writes one, --file names "
+                    "another",
+                    build->directory);
+}
+
+/* ${NAME} becomes what --env says. */
+static char *substitute(const struct invocation *invocation, const char *text,
+                        struct burrow_error *err)
+{
+    autobuffer out = {0};
+    struct error ignored;
+
+    while (*text) {
+        const char *end = text[0] == '$' && text[1] == '{' ? strchr(text, '}') : NULL;
+        if (!end) {
+            (void)buffer_add(&out, text++, 1, &ignored);
+            continue;
+        }
+        size_t length = (size_t)(end - text) - 2;
+        const char *value = NULL;
+        for (size_t i = 0; i < invocation->env.count; i++) {
+            const char *pair = invocation->env.items[i];
+            if (strncmp(pair, text + 2, length) == 0 && pair[length] == '=')
+                value = pair + length + 1;
+        }
+        if (!value) {
+            (void)say_fail(err, BURROW_INVALID, "the build file has ${%.*s}: give --env %.*s=VALUE",
+                           (int)length, text + 2, (int)length, text + 2);
+            return NULL;
+        }
+        (void)buffer_add_text(&out, value, &ignored);
+        text = end + 1;
+    }
+    return xstrdup(out.data ? out.data : "");
+}
+
+static int put_pairs(const struct build *build, struct json_writer *json, const char *key,
+                     struct burrow_error *err)
+{
+    const struct data_value *map = value_get(build->document->root, key);
+    const struct option_list *more =
+        strcmp(key, "metadata") == 0 ? &build->invocation->metadata_pairs : NULL;
+
+    if (!map && !(more && more->count))
+        return 0;
+    json_key(json, key);
+    json_map_begin(json);
+    for (const struct data_value *each = map ? map->first : NULL; each; each = each->next) {
+        autofree char *value = substitute(build->invocation, each->text ? each->text : "", err);
+        if (!value)
+            return -1;
+        say_put_text(json, each->key, value);
+    }
+    for (size_t i = 0; more && i < more->count; i++) {
+        const char *equals = strchr(more->items[i], '=');
+        if (!equals)
+            return say_fail(err, BURROW_INVALID, "--metadata '%s' is not KEY=VALUE",
+                            more->items[i]);
+        autofree char *name = xstrndup(more->items[i], (size_t)(equals - more->items[i]));
+        say_put_text(json, name, equals + 1);
+    }
+    json_map_end(json);
+    return 0;
+}
+
+static int read_patterns(struct build *build, struct burrow_error *err)
+{
+    const struct data_value *list = value_get(build->document->root, "files");
+    struct error error = {0};
+
+    for (const struct data_value *each = list ? list->first : NULL; each; each = each->next) {
+        if (!each->text || build->n_patterns == PATTERNS_MAX)
+            return say_fail(err, BURROW_INVALID, "files: a list of at most %d patterns",
+                            PATTERNS_MAX);
+        const char *text = each->text;
+        bool is_excluding = *text == '!';
+        text += is_excluding;
+        text += strncmp(text, "./", 2) == 0 ? 2 : 0;
+        if (pattern_new(text, PATTERN_GLOB, false, &build->patterns[build->n_patterns], &error) < 0)
+            return say_fail(err, BURROW_INVALID, "files: '%s': %s", text, error.text);
+        build->is_excluding[build->n_patterns++] = is_excluding;
+    }
+    return 0;
+}
+
+/* Directories are gone through unless all in them is excluded; a file needs a pattern that has it, and none that excludes it. */
+static bool wants(void *context, const char *path, bool is_directory)
+{
+    struct build *build = context;
+    bool is_in = false;
+
+    for (size_t i = 0; i < build->n_patterns; i++) {
+        autofree char *below = is_directory ? xasprintf("%s/x", path) : NULL;
+        bool matches = pattern_matches(build->patterns[i], path, strlen(path)) ||
+                       (below && build->is_excluding[i] &&
+                        pattern_matches(build->patterns[i], below, strlen(below)));
+        if (matches && build->is_excluding[i])
+            return false;
+        is_in |=
+            matches || (is_directory && pattern_may_begin(build->patterns[i], path, strlen(path)));
+    }
+    return is_in;
+}
+
+// ---- the archive ----
+
+static int hash_files(struct build *build, struct burrow_error *err)
+{
+    struct sha256 hash;
+    struct tar_send *tar = NULL;
+    char bytes[PIECE];
+    ssize_t got;
+
+    if (tar_send_new(build->directory, wants, build, &tar, err) < 0)
+        return -1;
+    sha256_init(&hash);
+    while ((got = tar_send_read(tar, bytes, sizeof bytes)) > 0)
+        sha256_add(&hash, bytes, (size_t)got);
+    int result =
+        got < 0 ? say_fail_sys(err, "read '%s/%s'", build->directory, tar_send_path(tar)) : 0;
+    tar_send_free(tar);
+    sha256_end(&hash, build->hash);
+    return result;
+}
+
+/* The archive as gzip, its blocks as they are: it is for a server that is near. */
+struct packed {
+    struct tar_send *tar;
+    struct progress *progress;
+    uint32_t check, length;
+    bool has_head, has_end;
+};
+
+static uint32_t check_add(uint32_t check, const unsigned char *bytes, size_t length)
+{
+    check = ~check;
+    while (length--) {
+        check ^= *bytes++;
+        for (int bit = 0; bit < 8; bit++)
+            check = check >> 1 ^ (0xedb88320u & (0u - (check & 1)));
+    }
+    return ~check;
+}
+
+static ssize_t read_packed(void *context, void *to, size_t size)
+{
+    static const unsigned char head[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
+    struct packed *packed = context;
+    unsigned char *out = to;
+
+    if (size < PIECE + 32 || packed->has_end)
+        return 0;
+    size_t at = 0;
+    if (!packed->has_head) {
+        memcpy(out, head, sizeof head);
+        at = sizeof head;
+        packed->has_head = true;
+    }
+    ssize_t got = tar_send_read(packed->tar, out + at + 5, PIECE);
+    if (got < 0)
+        return -1;
+    unsigned length = (unsigned)got;
+    const unsigned char block[] = {got == 0, (unsigned char)length, (unsigned char)(length >> 8),
+                                   (unsigned char)~length, (unsigned char)(~length >> 8)};
+    packed->check = check_add(packed->check, out + at + 5, length);
+    packed->length += length;
+    memcpy(out + at, block, sizeof block);
+    at += sizeof block + length;
+    if (got == 0) {
+        for (int shift = 0; shift < 32; shift += 8)
+            out[at++] = (unsigned char)(packed->check >> shift);
+        for (int shift = 0; shift < 32; shift += 8)
+            out[at++] = (unsigned char)(packed->length >> shift);
+        packed->has_end = true;
+    }
+    return (ssize_t)at;
+}
+
+static void on_packed(void *context, uint64_t sent)
+{
+    struct packed *packed = context;
+
+    progress_set(packed->progress, sent);
+}
+
+static int send_files(struct build *build, const char *id, struct burrow_error *err)
+{
+    autofree char *path = burrow_path("/snapshots/%s/upload", id, NULL);
+    struct progress progress;
+    struct packed packed = {.progress = &progress};
+
+    if (tar_send_new(build->directory, wants, build, &packed.tar, err) < 0)
+        return -1;
+    const struct burrow_body body = {.type = "application/gzip",
+                                     .read = read_packed,
+                                     .on_progress = on_packed,
+                                     .context = &packed};
+    progress_init(&progress, "uploading", 0, build->invocation->is_json);
+    int result = burrow_send(build->invocation->client, "PUT", path, &body, NULL, err);
+    progress_end(&progress);
+    tar_send_free(packed.tar);
+    return result;
+}
+
+// ---- the command ----
+
+static const char *document_text(const struct build *build, const char *key)
+{
+    const struct data_value *value = value_get(build->document->root, key);
+
+    return value && value->kind == VALUE_STRING ? value->text : NULL;
+}
+
+static int begin(struct build *build, struct burrow_answer **out, struct burrow_error *err)
+{
+    const struct invocation *o = build->invocation;
+    autobuffer text = {0};
+    struct json_writer json;
+    const char *runtime = document_text(build, "runtime");
+
+    if (!runtime)
+        return say_fail(err, BURROW_INVALID,
+                        "the build file names no runtime: runtime: base:latest");
+    json_writer_init(&json, &text);
+    json_map_begin(&json);
+    say_put_text(&json, "runtime", runtime);
+    say_put_text(&json, "name", o->name ? o->name : document_text(build, "name"));
+    say_put_text(&json, "tag", o->tag);
+    say_put_text(&json, "description",
+                 o->description ? o->description : document_text(build, "description"));
+    say_put_text(&json, "contentHash", build->hash);
+    json_key(&json, "force");
+    json_bool(&json, o->is_forced);
+    json_key(&json, "public");
+    json_bool(&json, o->is_public);
+    json_map_end(&json);
+    if (say_finish(&json, err) < 0)
+        return -1;
+    return burrow_ask(o->client, "POST", "/snapshots/builds", text.data, out, err);
+}
+
+static int finish(struct build *build, const char *id, struct burrow_answer **out,
+                  struct burrow_error *err)
+{
+    autofree char *path = burrow_path("/snapshots/%s/finish", id, NULL);
+    const struct data_value *packages = value_get(build->document->root, "dependencies");
+    autobuffer text = {0};
+    struct json_writer json;
+
+    json_writer_init(&json, &text);
+    json_map_begin(&json);
+    if (put_pairs(build, &json, "env", err) < 0 || put_pairs(build, &json, "metadata", err) < 0)
+        return -1;
+    if (packages && packages->count) {
+        json_key(&json, "dependencies");
+        json_value(&json, packages);
+    }
+    json_map_end(&json);
+    if (say_finish(&json, err) < 0)
+        return -1;
+    return burrow_ask(build->invocation->client, "POST", path, text.data, out, err);
+}
+
+static int build_snapshot(struct invocation *invocation, struct burrow_error *err)
+{
+    autoclear(build) build = {.invocation = invocation, .directory = invocation->operands[0]};
+    autoanswer begun = NULL;
+    autoanswer done = NULL;
+
+    if (read_document(&build, err) < 0 || read_patterns(&build, err) < 0 ||
+        hash_files(&build, err) < 0)
+        return -1;
+    if (invocation->is_public && !say_confirm(invocation->is_confirmed || invocation->is_json,
+                                              "Publish this snapshot to all organisations?"))
+        return say_fail(err, BURROW_CANCELLED, "nothing was built");
+    if (begin(&build, &begun, err) < 0)
+        return -1;
+    const struct burrow_value *value = burrow_answer_value(begun);
+    const char *id = burrow_text(burrow_get(value, "id"));
+    bool is_unchanged = burrow_truth(burrow_get(value, "unchanged"));
+    if (!is_unchanged &&
+        (send_files(&build, id ? id : "", err) < 0 || finish(&build, id ? id : "", &done, err) < 0))
+        return -1;
+    if (invocation->is_json)
+        return say_value(done ? burrow_answer_value(done) : value, err);
+    say_done("%s snapshot %s", is_unchanged ? "unchanged:" : "built", id);
+    return 0;
+}
+
+static const char yaml_template[] =
+    "# What a snapshot is made of: burrow snapshot build .\nversion: 1\n\n# Required: what it "
+    "starts from ('burrow runtime list')\n"
+    "runtime: base:latest\n\n# Optional\nname: my-snapshot\ndescription: My sandbox snapshot\n\n# "
+    "Optional: Debian packages to install\n"
+    "# dependencies:\n#   - curl\n\n# Files to put in, below /workspace; '!' leaves some "
+    "out\nfiles:\n  - \"**\"\n  - \"!**/.git/**\"\n"
+    "  - \"!node_modules/**\"\n\n# Optional: variables of all commands; ${NAME} is what --env "
+    "NAME=VALUE says\n# env:\n#   NODE_ENV: production\n"
+    "\n# Optional\n# metadata:\n#   version: ${VERSION}\n";
+static const char json_template[] =
+    "{\n  \"version\": 1,\n  \"runtime\": \"base:latest\",\n  \"name\": \"my-snapshot\",\n  "
+    "\"description\": \"My sandbox snapshot\",\n"
+    "  \"dependencies\": [],\n  \"files\": [\"**\", \"!**/.git/**\", \"!node_modules/**\"],\n  "
+    "\"env\": {},\n  \"metadata\": {}\n}\n";
+
+static int generate(struct invocation *invocation, struct burrow_error *err)
+{
+    const char *format = invocation->format ? invocation->format : "yaml";
+    bool is_json = invocation->is_json || strcmp(format, "json") == 0;
+
+    if (strcmp(format, "yaml") != 0 && strcmp(format, "json") != 0)
+        return say_fail(err, BURROW_INVALID, "--format is yaml or json, not '%s'", format);
+    (void)fputs(is_json ? json_template : yaml_template, stdout);
+    return 0;
+}
+
+static const struct option_row build_rows[] = {
+    OPTION("file", 0, OPTION_TEXT, file, "FILE",
+           "the build file (default agentuity-snapshot.yaml, .yml or .json)"),
+    OPTION("tag", 0, OPTION_TEXT, tag, "TAG", "a tag (default latest)"),
+    OPTION("name", 0, OPTION_TEXT, name, "NAME", "instead of the build file's"),
+    OPTION("description", 0, OPTION_TEXT, description, "TEXT", "instead of the build file's"),
+    OPTION("env", 'e', OPTION_LIST, env, "KEY=VALUE",
+           "what ${KEY} in the build file stands for (repeatable)"),
+    OPTION("metadata", 0, OPTION_LIST, metadata_pairs, "KEY=VALUE", "kept with it (repeatable)"),
+    OPTION("force", 'f', OPTION_FLAG, is_forced, NULL, "build it also where nothing has changed"),
+    OPTION("public", 0, OPTION_FLAG, is_public, NULL, "all organisations may use it"),
+    OPTION("confirm", 'y', OPTION_FLAG, is_confirmed, NULL, "do not ask"),
+    {0}};
+static const struct option_row generate_rows[] = {
+    OPTION("format", 0, OPTION_TEXT, format, "FORMAT", "yaml or json (default yaml)"), {0}};
+static const char *const build_examples[] = {
+    "$ burrow snapshot build .",
+    "$ burrow snapshot build ./project --file custom.yaml --tag production", NULL};
+static const char *const generate_examples[] = {
+    "$ burrow snapshot generate > agentuity-snapshot.yaml", NULL};
+
+const struct cli_command build_commands[] = {
+    {"snapshot", "build", "DIRECTORY", "make a snapshot of files, by a build file", NULL,
+     build_rows, build_examples, COMMAND_SERVER, build_snapshot},
+    {"snapshot", "generate gen", "", "print a build file to begin with", NULL, generate_rows,
+     generate_examples, 0, generate},
+    {0},
+};
