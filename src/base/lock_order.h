@@ -36,6 +36,7 @@ enum lock_rank {
     LOCK_STREAM_SPARES,
     LOCK_STREAM_RECENT,
     LOCK_WEBHOOKS, // who is told of their changes
+    LOCK_PORTS,    // ports that are reached from outside
     LOCK_CHANNEL,  // the newest events
     LOCK_HUB,
     LOCK_FRONT,

@@ -16,6 +16,7 @@
 #include "core/execution/queue.h"
 #include "core/network/outlet.h"
 #include "install/install.h"
+#include "core/port/port.h"
 #include "core/runtime/runtimes.h"
 #include "core/sandbox/monitor.h"
 #include "core/sandbox/pool.h"
@@ -208,7 +209,9 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
     copy_settings(core, settings);
     core->opened_at = (int64_t)clock_wall_ms();
     if (open_data(core, err) < 0 || seal_open(core, err) < 0 || open_rooms(core, err) < 0 ||
-        adopt_all(core, err) < 0 || monitor_start(core->sandboxes->monitor, err) < 0)
+        adopt_all(core, err) < 0 ||
+        ports_open(&core->settings, core->sandboxes, &core->ports, err) < 0 ||
+        monitor_start(core->sandboxes->monitor, err) < 0)
         return -1;
     queue_start(core->executions->queue);
     snapshot_resume_work(core->snapshots);
@@ -245,6 +248,7 @@ void core_free(struct core *core)
     if (!core)
         return;
     stop_rooms(core);
+    ports_free(core->ports);
     executions_free(core->executions);
     background_free(core->background);
     contexts_free(core->contexts);

@@ -23,6 +23,7 @@ struct event_channel;
 struct executions;
 struct layers;
 struct outlets;
+struct ports;
 struct runtimes;
 struct sandboxes;
 struct snapshots;
@@ -48,6 +49,7 @@ struct core {
     struct contexts *contexts;
     struct snapshots *snapshots;
     struct webhooks *webhooks;
+    struct ports *ports;
     struct temporaries *temporaries;
     // What the rooms share; no front knows what is in these.
     int lock_fd;            // one server per data directory

@@ -89,6 +89,10 @@ static int check(const struct core *core, const struct sandbox_request *request,
         ceiling_check_time("idle-timeout", request->idle_timeout_ms, most->idle_timeout_ms, err) <
             0)
         return -1;
+    for (size_t i = 0; i < request->n_ports; i++) {
+        if (port_check(&request->ports[i], err) < 0)
+            return -1;
+    }
     return ceiling_check_time("execution-timeout", request->usual.timeout_ms,
                               most->execution_timeout_ms, err);
 }
@@ -231,6 +235,19 @@ static int hold_layers(struct creation *creation, struct error *err)
     return result;
 }
 
+/* Their addresses are told in the answer, which may come before there is a box. */
+static int expose(struct creation *creation, struct error *err)
+{
+    const struct sandbox_request *request = creation->request;
+
+    for (size_t i = 0; i < request->n_ports; i++) {
+        if (port_expose_new(creation->core->ports, creation->sandbox->id, &request->ports[i],
+                            &request->exposed[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Before it gets a box; asked again when it is written. */
 static int check_name(struct creation *creation, const struct sandbox_record *record,
                       struct error *err)
@@ -265,7 +282,7 @@ int creation_reserve(struct creation *creation, struct error *err)
                      creation->core->settings.ceilings.organisation.sandboxes, err) < 0)
         return -1;
     creation->is_known = true;
-    if (hold_layers(creation, err) < 0)
+    if (expose(creation, err) < 0 || hold_layers(creation, err) < 0)
         return -1;
     if (!request->command)
         return 0;

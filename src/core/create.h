@@ -8,6 +8,7 @@
 #include "core/account/actor.h"
 #include "core/execution/execution.h"
 #include "core/network/network_change.h"
+#include "core/port/port.h"
 #include "core/sandbox/sandbox_info.h"
 
 struct core;
@@ -55,6 +56,9 @@ struct sandbox_request {
         CREATE_TRY_AGAIN, // ERROR_NOT_BUILT, and the building goes on: for callers that want one that is ready
         CREATE_GO_ON, // it is there as SANDBOX_CREATING, and becomes ready or fails
     } when_unbuilt;
+    const struct port_request *ports; // that are reached from outside
+    size_t n_ports;
+    struct port_info *exposed; // what became of each, told to the caller; NULL where n_ports is 0
 };
 
 /*

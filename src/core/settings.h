@@ -78,6 +78,9 @@ struct core_settings {
     const char *webhook_networks; // that webhooks may be in beside public ones; NULL: none
     bool is_webhook_http_allowed; // else https alone
     struct network_settings network;
+    int64_t port_range_first, port_range_last; // ports of this machine that exposed ones get
+    bool has_port_names;         // HTTP is reached by names: it needs no port of the machine
+    int64_t port_rest_ms;        // how long one that was given up is not handed out again
     const char *archive_program; // path of burrow-archive; NULL: next to this program
     const char *fail_file;       // tests: as engine_options has it; NULL
 };

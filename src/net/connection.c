@@ -136,7 +136,7 @@ void connection_close(struct connection *connection)
     connection->home->on_close(connection->home, connection);
     loop_timer_clear(&connection->timer);
     loop_watch_free(connection->watch);
-    (void)close(connection->fd);
+    closep(&connection->fd);
     http1_clear(&connection->http);
     http_request_free(connection->request);
     output_clear(&connection->output);
@@ -344,8 +344,17 @@ static void on_end(void *owner)
         hand_out(connection, take(connection->request));
 }
 
+static bool is_elsewhere(void *owner, const char *head, size_t length)
+{
+    struct connection *connection = owner;
+    const struct http_elsewhere *elsewhere = connection->home->elsewhere;
+
+    return elsewhere && !connection->peer.is_local &&
+           elsewhere->is_elsewhere(elsewhere->owner, head, length);
+}
+
 static const struct http1_events parse_events = {
-    .on_head = on_head, .on_body = on_body, .on_end = on_end};
+    .on_head = on_head, .on_body = on_body, .on_end = on_end, .is_elsewhere = is_elsewhere};
 
 /* Keeps what belongs to the next request. */
 static void keep(struct connection *connection, const char *data, size_t length)
@@ -373,7 +382,10 @@ static void feed(struct connection *connection, const char *data, size_t length)
     } else {
         keep(connection, data + used, length - (size_t)used);
     }
-    if (connection->http.part == HTTP1_HEAD && connection->waiting == WAITING_REQUEST) {
+    if (used >= 0 && connection->http.is_left) {
+        connection->is_held = true;
+        wait_for(connection, WAITING_LEAVE, 0); // not from inside whoever fed it
+    } else if (connection->http.part == HTTP1_HEAD && connection->waiting == WAITING_REQUEST) {
         set_idle(connection, false);
         wait_for(connection, WAITING_HEAD, connection->home->limits.head_ms);
     }
@@ -425,7 +437,7 @@ static void start_request(struct connection *connection)
         connection_close(connection);
         return;
     }
-    if (connection->waiting == WAITING_HEAD)
+    if (connection->waiting == WAITING_HEAD || connection->waiting == WAITING_LEAVE)
         return;
     set_idle(connection, true);
     wait_for_request(connection);
@@ -702,6 +714,23 @@ static void on_slow_body(struct connection *connection)
     refuse(connection, &fault);
 }
 
+/* Its socket, the head it has sent and what was read behind that go to somebody else. */
+static void leave(struct connection *connection)
+{
+    const struct http_elsewhere *elsewhere = connection->home->elsewhere;
+    const struct buffer *head = &connection->http.head;
+    size_t length = head->length + connection->pending_length;
+    char *data = xrealloc(NULL, length, 1);
+    int fd = connection->fd;
+
+    memcpy(data, head->data, head->length);
+    if (connection->pending_length)
+        memcpy(data + head->length, connection->pending, connection->pending_length);
+    connection->fd = -1;
+    connection_close(connection);
+    elsewhere->on_leave(elsewhere->owner, fd, data, length);
+}
+
 static void on_time(void *data)
 {
     static const struct http1_fault slow_head = {.status = 408,
@@ -726,6 +755,9 @@ static void on_time(void *data)
     case WAITING_WRITE:
         cut(connection);
         break;
+    case WAITING_LEAVE:
+        leave(connection);
+        break;
     case WAITING_REQUEST:
     case WAITING_LINGER:
     case WAITING_NOTHING:
@@ -734,8 +766,8 @@ static void on_time(void *data)
     }
 }
 
-int connection_open(struct connection_home *home, int fd, struct connection **out,
-                    struct error *err)
+int connection_open(struct connection_home *home, int fd, const char *bytes, size_t length,
+                    struct connection **out, struct error *err)
 {
     struct connection *connection = xnew(struct connection);
 
@@ -751,6 +783,12 @@ int connection_open(struct connection_home *home, int fd, struct connection **ou
     http1_init(&connection->http, &home->parse_limits, &parse_events, connection);
     loop_timer_init(&connection->timer, home->loop, on_time, connection);
     *out = connection;
-    start_request(connection);
+    keep(connection, bytes, length);
+    connection_watch(connection);
     return 0;
+}
+
+void connection_start(struct connection *connection)
+{
+    start_request(connection);
 }

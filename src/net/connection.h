@@ -16,6 +16,7 @@ struct connection_home {
     struct http1_limits parse_limits;
     const struct http_handler *handler;
     void *owner;
+    const struct http_elsewhere *elsewhere; // NULL: all requests are for the handler
     struct gather_budget *budget;
     bool is_draining; // every answer is the last of its connection
     size_t under_way; // requests that are being received or answered
@@ -31,9 +32,11 @@ struct connection_home {
 };
 #define CONNECTION_SCRATCH (64u << 10)
 
-/* Takes fd when it succeeds. */
-int connection_open(struct connection_home *home, int fd, struct connection **out,
-                    struct error *err);
+/* Takes fd when it succeeds. `bytes` were read from it before. */
+int connection_open(struct connection_home *home, int fd, const char *bytes, size_t length,
+                    struct connection **out, struct error *err);
+/* Once its server knows it: waits for a request, or reads the one that came with it. */
+void connection_start(struct connection *connection);
 
 const struct peer *connection_peer(const struct connection *connection);
 bool connection_is_known(const struct connection *connection);

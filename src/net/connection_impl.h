@@ -17,6 +17,7 @@ enum waiting {
     WAITING_DEADLINE, // of an answer that is waited for
     WAITING_WRITE,    // until the client takes more
     WAITING_LINGER,   // for the client to close
+    WAITING_LEAVE,    // its turn to go to somebody else
     WAITING_CONFIRM,  // for the client's machine to take the last bytes
 };
 

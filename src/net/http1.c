@@ -265,7 +265,11 @@ static int feed_head(struct http1 *http, const char *data, size_t length, size_t
     }
     if (buffer_add(&http->head, data, end, &err) < 0)
         return fail(http, 431, "the headers are too large");
-    return result == SCAN_END ? finish_head(http, length - end) : 0;
+    if (result != SCAN_END)
+        return 0;
+    http->is_left = http->events->is_elsewhere &&
+                    http->events->is_elsewhere(http->owner, http->head.data, http->head.length);
+    return http->is_left ? 0 : finish_head(http, length - end);
 }
 
 static int feed_body(struct http1 *http, const char *data, size_t length, size_t *used)
@@ -308,7 +312,7 @@ ssize_t http1_feed(struct http1 *http, const char *data, size_t length, struct h
     int status = http->part == HTTP1_DEAD ? -1 : 0;
 
     http->is_ended = http->is_held = false;
-    while (status == 0 && used < length && !http->is_ended && !http->is_held) {
+    while (status == 0 && used < length && !http->is_ended && !http->is_held && !http->is_left) {
         if (http->part == HTTP1_BODY)
             status = feed_body(http, data + used, length - used, &used);
         else if (http->part == HTTP1_TRAILER)

@@ -35,6 +35,8 @@ struct http1_events {
     int (*on_body)(void *owner, const char *data, size_t length, struct http1_fault *fault);
     /* The request is complete. */
     void (*on_end)(void *owner);
+    /* A head is complete, as bytes. True: it is for somebody else. The feed ends behind it, and http->head has it. NULL: never. */
+    bool (*is_elsewhere)(void *owner, const char *head, size_t length);
 };
 
 /* Which part of a request comes next. */
@@ -54,6 +56,7 @@ struct http1 {
     struct buffer head;         // so far
     bool is_ended;              // the request was complete within this feed
     bool is_held;               // on_head said so within this feed
+    bool is_left;               // is_elsewhere did: no more can be read
     struct http1_head *reading; // while llhttp reads a head
     struct http1_fault fault;
     llhttp_t parser;

@@ -210,20 +210,23 @@ static void trim_strangers(void *data)
 }
 
 /* Serves one connected socket, which it takes. */
-static int adopt(struct http_server *server, int fd, struct error *err)
+static int adopt(struct http_server *server, int fd, const char *bytes, size_t length,
+                 struct error *err)
 {
     struct connection *connection, *closed = NULL;
 
-    if (connection_open(&server->home, fd, &connection, err) < 0)
+    if (connection_open(&server->home, fd, bytes, length, &connection, err) < 0)
         return -1;
     connection_list_add(&server->connections, connection, CONNECTION_ALL);
     closed = door_enter(door_of(server, connection), connection);
     if (connection_is_known(connection))
-        return 0;
+        closed = NULL;
+    else if (!server->trim_timer.place)
+        loop_timer_set(&server->trim_timer, TRIM_MS);
     if (closed)
         connection_close(closed);
-    if (!server->trim_timer.place)
-        loop_timer_set(&server->trim_timer, TRIM_MS);
+    if (closed != connection)
+        connection_start(connection);
     return 0;
 }
 
@@ -237,9 +240,8 @@ static size_t count_one(struct http_server *server)
     return server->left;
 }
 
-static void on_accept(void *owner, int fd)
+void http_server_adopt(struct http_server *server, int fd, const char *bytes, size_t length)
 {
-    struct http_server *server = owner;
     struct error err;
 
     bool is_scarce = count_one(server) < server->scarce_left;
@@ -248,8 +250,18 @@ static void on_accept(void *owner, int fd)
         is_scarce && !has_room ? loop_now_ms(server->home.loop) + SCARCE_MS : 0;
     if (!is_scarce)
         fill_spares(server);
-    if (adopt(server, fd, &err) < 0)
+    if (adopt(server, fd, bytes, length, &err) < 0)
         (void)close(fd);
+}
+
+void http_server_set_elsewhere(struct http_server *server, const struct http_elsewhere *elsewhere)
+{
+    server->home.elsewhere = elsewhere;
+}
+
+static void on_accept(void *owner, int fd)
+{
+    http_server_adopt(owner, fd, NULL, 0);
 }
 
 static const struct listener_events listener_events = {

@@ -53,6 +53,14 @@ struct http_handler {
                            struct response *response, int status, const char *text);
 };
 
+/* Requests that are for somebody else, by their heads alone; their connections go with them. Not those of Unix sockets. */
+struct http_elsewhere {
+    bool (*is_elsewhere)(void *owner, const char *head, size_t length);
+    /* Takes fd, and the bytes that were read from it. */
+    void (*on_leave)(void *owner, int fd, char *data, size_t length);
+    void *owner;
+};
+
 int http_server_new(struct loop *loop, const struct http_limits *limits,
                     const struct http_handler *handler, void *owner, struct http_server **out,
                     struct error *err);
@@ -62,6 +70,11 @@ int http_server_listen_tcp(struct http_server *server, const char *address,
                            const char **address_out, struct error *err);
 int http_server_listen_unix(struct http_server *server, const char *path, mode_t mode,
                             struct error *err);
+
+/* Stays the caller's, for as long as the server. */
+void http_server_set_elsewhere(struct http_server *server, const struct http_elsewhere *elsewhere);
+/* One that comes back: takes fd, connected and non-blocking. `bytes` were read from it. */
+void http_server_adopt(struct http_server *server, int fd, const char *bytes, size_t length);
 
 struct http_stats {
     size_t connections;

@@ -6,6 +6,7 @@
 #include "base/data_dir.h"
 #include "base/mem.h"
 #include "core/network/network_wish.h"
+#include "core/port/port.h"
 #include "data/json_writer.h"
 #include "data/yaml.h"
 #include "net/http_server.h"
@@ -14,6 +15,7 @@
 #include "serve/aionis_config.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <pwd.h>
 #include <stddef.h>
 #include <string.h>
@@ -134,6 +136,14 @@ static const struct option_row rows[] = {
         24 * 3600 * 1000, 100 * YEAR_MS, "how long it is known what was used (default 400d)"),
     ROW("max-events", OPTION_INTEGER, max_events, "N", "BURROW_MAX_EVENTS", 0, 1000000000,
         "how many of them are kept at most; 0 is any number (default 1000000)"),
+    ROW("port-range", OPTION_TEXT, port_range, "FIRST-LAST", "BURROW_PORT_RANGE", 0, 0,
+        "ports of this machine that exposed ports of sandboxes get, at the addresses of --listen "
+        "(default 20000-29999)"),
+    ROW("port-rest", OPTION_DURATION, port_rest_ms, "DURATION", "BURROW_PORT_REST", 0, YEAR_MS,
+        "how long one that was given up is not handed out again (default 10m)"),
+    ROW("preview-domain", OPTION_TEXT, preview_domain, "DOMAIN", "BURROW_PREVIEW_DOMAIN", 0, 0,
+        "names PORT-ID.DOMAIN lead to exposed ports, at the addresses of --listen; "
+        "https://DOMAIN[:PORT] says how clients reach it through a proxy (default: none)"),
     ROW("webhook-networks", OPTION_TEXT, webhook_networks, "NETWORKS", "BURROW_WEBHOOK_NETWORKS", 0,
         0,
         "networks that webhooks may be in beside public ones, several with commas between: "
@@ -272,6 +282,8 @@ void config_init(struct config *config)
         .log = "text",
         .webhook_http = "no",
         .network = "yes",
+        .port_range = "20000-29999",
+        .port_rest_ms = (uint64_t)core->port_rest_ms,
         .log_level = "info",
         .runtime = core->default_runtime,
         .limits = core->limits,
@@ -465,6 +477,55 @@ static int check_network(const struct config *config, struct error *err)
     return network_settings_check(&settings, err);
 }
 
+static bool read_range(const char *text, int64_t *first, int64_t *last)
+{
+    unsigned long from, to;
+    char rest;
+
+    if (sscanf(text, "%5lu-%5lu%c", &from, &to, &rest) != 2 || from < PORT_LEAST ||
+        to > PORT_MOST || from > to || strspn(text, "0123456789-") != strlen(text))
+        return false;
+    *first = (int64_t)from;
+    *last = (int64_t)to;
+    return true;
+}
+
+/* Behind the scheme, where one is named. */
+static const char *bare_domain(const char *text)
+{
+    const char *mark = strstr(text, "://");
+
+    return mark ? mark + 3 : text;
+}
+
+static int check_ports(const struct config *config, struct error *err)
+{
+    const char *domain = config->preview_domain ? bare_domain(config->preview_domain) : NULL;
+    int64_t first, last;
+
+    if (!read_range(config->port_range, &first, &last))
+        return error_set(err, ERROR_INVALID,
+                         "port-range '%.60s' is none: write FIRST-LAST, from 1024 to 65535, such "
+                         "as 20000-29999",
+                         config->port_range);
+    if (!domain)
+        return 0;
+    size_t length =
+        strspn(domain, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-");
+    bool has_scheme = domain == config->preview_domain ||
+                      strncmp(config->preview_domain, "http://", 7) == 0 ||
+                      strncmp(config->preview_domain, "https://", 8) == 0;
+    const char *port = domain[length] == ':' ? domain + length + 1 : "1";
+    if (!has_scheme || length == 0 || length > 200 || *domain == '.' || domain[length - 1] == '.' ||
+        (domain[length] && domain[length] != ':') || port[strspn(port, "0123456789")] || !*port ||
+        strtoul(port, NULL, 10) > 65535)
+        return error_set(err, ERROR_INVALID,
+                         "preview-domain '%.200s' is none: write preview.example.com or "
+                         "https://preview.example.com",
+                         config->preview_domain);
+    return 0;
+}
+
 static int check_url(const char *url, struct error *err)
 {
     size_t length = strlen(url);
@@ -490,6 +551,7 @@ static int check(const struct config *config, struct error *err)
         check_word("webhook-http", config->webhook_http, yes_or_no, err) < 0 ||
         check_word("network", config->network, yes_or_no, err) < 0 ||
         check_network(config, err) < 0 || check_listen(config, err) < 0 ||
+        check_ports(config, err) < 0 ||
         (config->public_url && check_url(config->public_url, err) < 0) ||
         check_networks(config->webhook_networks, err) < 0 ||
         runtime_reference_parse(config->runtime, &reference, err) < 0)
@@ -573,6 +635,9 @@ void config_core(const struct config *config, struct core_settings *out)
     out->is_webhook_http_allowed = config->webhook_http && strcmp(config->webhook_http, "yes") == 0;
     out->network = config->network_settings;
     out->network.is_allowed = !config->network || strcmp(config->network, "yes") == 0;
+    (void)read_range(config->port_range, &out->port_range_first, &out->port_range_last); // checked
+    out->port_rest_ms = (int64_t)config->port_rest_ms;
+    out->has_port_names = config->preview_domain != NULL;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
     out->spare_one_shot = (unsigned)config->spare_one_shot;
     out->spare_kept = (unsigned)config->spare_kept;
@@ -580,6 +645,32 @@ void config_core(const struct config *config, struct core_settings *out)
     out->debian_mirror = config->debian_mirror;
     out->npm_registry = config->npm_registry;
     out->packages_keep_ms = (int64_t)config->packages_keep_ms;
+}
+
+/* Where no port is named, it is the one that is listened on, unless a proxy stands before it, which only a scheme tells of. */
+void config_previews(struct config *config, struct preview_names *out)
+{
+    const char *text = config->preview_domain;
+    char address[CONFIG_ADDRESS];
+
+    *out = (struct preview_names){.scheme = "http", .port = ""};
+    if (!text)
+        return;
+    const char *domain = bare_domain(text);
+    size_t length = strcspn(domain, ":");
+    char *name = xasprintf("%.*s", (int)length, domain);
+    config_keep(config, name);
+    for (char *at = name; *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+    out->domain = name;
+    if (strncmp(text, "https://", 8) == 0)
+        out->scheme = "https";
+    if (domain[length]) {
+        out->port = domain + length;
+    } else if (domain == text && config_address(config, 0, address)) {
+        out->port = xasprintf("%s", strrchr(address, ':'));
+        config_keep(config, (char *)(uintptr_t)out->port);
+    }
 }
 
 enum log_format config_log_format(const struct config *config)

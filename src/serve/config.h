@@ -14,6 +14,7 @@
 #include "front/aionis/aionis.h"
 #include "front/api/api_manners.h"
 #include "front/e2b/e2b.h"
+#include "web/preview.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,6 +50,9 @@ struct config {
     uint64_t audit_keep_ms;
     uint64_t usage_keep_ms;
     int64_t max_events;
+    const char *port_range;
+    const char *preview_domain;
+    uint64_t port_rest_ms;
     const char *webhook_networks;
     const char *webhook_http;
     const char *network; // yes or no
@@ -92,6 +96,9 @@ void config_keep(struct config *config, char *text);
 void config_core(const struct config *config, struct core_settings *out);
 enum log_format config_log_format(const struct config *config);
 enum log_level config_log_level(const struct config *config);
+
+/* What the settings say of exposed ports. Texts go with the settings. */
+void config_previews(struct config *config, struct preview_names *out);
 
 /* The address at `index` of the comma-separated list, in `out` (which is cut, never overrun); false behind the last. */
 #define CONFIG_ADDRESS 128

@@ -12,6 +12,7 @@
 #include "engine/box.h"
 #include "front/api/event_text.h"
 #include "hook/sender.h"
+#include "web/preview.h"
 #include "web/router.h"
 #include "loop/loop.h"
 #include "loop/workers.h"
@@ -57,6 +58,9 @@ struct server {
     struct router *router;
     struct http_server *http;
     struct sender *sender;
+    struct preview *preview;
+    struct preview_names names;                    // of exposed ports
+    char hosts[PREVIEW_ADDRESSES][CONFIG_ADDRESS]; // where those of this machine are
     int data_fd; // where the local socket's path is too long, else -1
     int signal_fd;
     struct loop_watch *signals;
@@ -236,8 +240,10 @@ static int open_front(struct server *server, struct error *err)
         .loop = server->loop,
         .fronts = fronts_list(server->fronts),
         .public_url = server->config.public_url,
+        .previews = &server->names,
     };
 
+    config_previews(&server->config, &server->names);
     share_lane(&lanes, WORKERS_QUICK, (unsigned)server->config.workers, QUICK_QUEUE, "quick");
     share_lane(&lanes, WORKERS_SLOW, (unsigned)server->config.slow_workers, SLOW_QUEUE, "slow");
     share_lane(&lanes, WORKERS_CONTROL, CONTROL_WORKERS, CONTROL_QUEUE, "control");
@@ -356,6 +362,62 @@ static void on_key_ended(void *data, const char *key_id, const char *token_id)
     loop_post(ended->server->loop, end_connections, ended);
 }
 
+// ---- exposed ports ----
+
+struct returned {
+    struct server *server;
+    int fd;
+    char *bytes;
+    size_t length;
+};
+
+static void take_back(void *data)
+{
+    autofree struct returned *returned = data;
+    autofree char *bytes = returned->bytes;
+
+    if (returned->server->http)
+        http_server_adopt(returned->server->http, returned->fd, bytes, returned->length);
+    else
+        (void)close(returned->fd);
+}
+
+/* Of a client that asks the API for something on a connection on which it has asked for a preview before. */
+static void on_returned(void *data, int fd, char *bytes, size_t length)
+{
+    struct returned *returned = xnew(struct returned);
+
+    *returned = (struct returned){data, fd, bytes, length};
+    loop_post(returned->server->loop, take_back, returned);
+}
+
+static int open_preview(struct server *server, struct error *err)
+{
+    struct preview_settings settings = {
+        .core = server->core,
+        .names = server->names,
+        .connections = choose_connections((size_t)server->config.max_connections) / 2,
+        .give_back = on_returned,
+        .data = server,
+    };
+
+    while (settings.n_hosts < PREVIEW_ADDRESSES &&
+           config_address(&server->config, settings.n_hosts, server->hosts[settings.n_hosts])) {
+        char *host = server->hosts[settings.n_hosts];
+        *strrchr(host, ':') = '\0';
+        bool is_new = true;
+        for (size_t i = 0; i < settings.n_hosts; i++)
+            is_new &= strcmp(server->hosts[i], host) != 0;
+        if (!is_new)
+            break; // the same address with another port: one is enough
+        settings.hosts[settings.n_hosts++] = host;
+    }
+    if (preview_new(&settings, &server->preview, err) < 0)
+        return -1;
+    http_server_set_elsewhere(server->http, preview_elsewhere(server->preview));
+    return 0;
+}
+
 static int open_sender(struct server *server, struct error *err)
 {
     const struct sender_settings settings = {.core = server->core, .render = event_text_json};
@@ -380,7 +442,7 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
     // The key comes last: a start that fails, as where the port is taken, makes none. Nobody is answered before the loop runs.
     if (core_open(&settings, &server->core, err) < 0 || loop_new(&server->loop, err) < 0 ||
         open_front(server, err) < 0 || open_network(server, err) < 0 ||
-        open_sender(server, err) < 0 ||
+        open_preview(server, err) < 0 || open_sender(server, err) < 0 ||
         loop_watch_new(server->loop, server->signal_fd, on_signal, server, &server->signals, err) <
             0 ||
         first_key_prepare(server->core->accounts, &server->config, first_key, err) < 0)
@@ -410,6 +472,8 @@ static void close_server(struct server *server)
     run_leftovers(server);
     workers_stop(server->workers);
     run_leftovers(server);
+    preview_free(server->preview);
+    run_leftovers(server); // connections that it gave back
     sender_free(server->sender);
     router_free(server->router);
     fronts_free(server->fronts);

@@ -12,3 +12,4 @@ extern const struct record audit_table;
 extern const struct record snapshot_table, checkpoint_table, layer_table;
 extern const struct record webhook_table, delivery_table;
 extern const struct record network_seen_table;
+extern const struct record port_table;

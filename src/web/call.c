@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct call_work *work_of(const struct call *call)
+const struct call_work *call_work_of(const struct call *call)
 {
     return (const struct call_work *)call;
 }
@@ -53,7 +53,7 @@ int call_id(const struct call *call, unsigned index, const char *prefix, const c
 
 const char *call_base_url(struct call *call)
 {
-    const char *url = work_of(call)->settings->public_url;
+    const char *url = call_work_of(call)->settings->public_url;
     const char *host = call->request ? call->request->host : NULL;
 
     if (!url)
@@ -88,12 +88,12 @@ void call_about_sandbox(const struct call *call, const char *prefix, const char 
 
 struct loop *call_loop(const struct call *call)
 {
-    return work_of(call)->settings->loop;
+    return call_work_of(call)->settings->loop;
 }
 
 struct workers *call_workers(const struct call *call)
 {
-    return work_of(call)->settings->workers;
+    return call_work_of(call)->settings->workers;
 }
 
 /* With a NUL behind each, which none of them but the last can hold, so that no two requests are one text. */
@@ -133,7 +133,7 @@ int call_once(struct call *call, const struct once **out, struct error *err)
                    call->front->is_once_by_key ? call->actor.key_id : "", call->actor.token_id);
     once->key = header;
     if (call->route->body == BODY_JSON)
-        memcpy(once->request_hash, work_of(call)->request_hash, sizeof once->request_hash);
+        memcpy(once->request_hash, call_work_of(call)->request_hash, sizeof once->request_hash);
     else
         call_hash_request(call->request, once->request_hash);
     *out = once;

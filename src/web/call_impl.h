@@ -20,5 +20,7 @@ struct call_work {
         request_hash[32]; // with an Idempotency-Key and a JSON body, which is gone once it was read
 };
 
+const struct call_work *call_work_of(const struct call *call);
+
 /* Of what was asked: method, path, query and body. */
 void call_hash_request(const struct http_request *request, unsigned char hash[32]);

@@ -9,14 +9,17 @@
 #include "web/call.h"
 #include "net/http_server.h"
 
+struct preview_names;
+
 struct router_settings {
     struct core *core;       // NULL: none; then is_open
     struct loop *loop;       // of the http server
     struct workers *workers; // for handlers
     const struct front *const
         *fronts; // NULL-terminated; routes of all are one space, the first match by words wins
-    const char *public_url; // or NULL
-    bool is_open;           // no key is asked for (tests only; never beyond loopback)
+    const char *public_url;               // or NULL
+    const struct preview_names *previews; // how exposed ports are called (web/preview.h); or NULL
+    bool is_open;                         // no key is asked for (tests only; never beyond loopback)
 };
 
 struct router;

@@ -135,13 +135,6 @@ def test_a_hundred_sandboxes_have_different_ids(api):
             assert sandbox.delete().status == 200
 
 
-@pytest.mark.parametrize("fields, words", [
-    ({"network": {"port": 3000}}, ["port"]),
-])
-def test_what_is_not_there_yet_is_refused_with_a_sentence(api, fields, words):
-    check_error(api.post("/sandbox", fields), 400, "INVALID_ARGUMENT", *words)
-
-
 @pytest.mark.parametrize("name", ["nonsense", "base:nonsense", "npm-tool:latest"])
 def test_a_runtime_that_is_not_there_is_named(api, name):
     answer = api.post("/sandbox", {"runtime": name})

@@ -56,6 +56,7 @@ def make_world(api, document):
         "key": make("/keys"),
         "token": make("/sandboxes/{sandbox}/tokens", sandbox=sandbox),
         "webhook": make("/webhooks"),
+        "port": "3000",
     }
 
 
@@ -72,7 +73,8 @@ def send(api, world, entry, exported):
     parameters = [parameter for parameter in operation["parameters"] if "$ref" not in parameter]
     for parameter in parameters:
         if parameter["in"] == "path":
-            assert parameter["description"] and EXAMPLE_ID in parameter["example"], f"{name}: {parameter}"
+            is_named = EXAMPLE_ID in parameter["example"] or parameter["name"] == "port"
+            assert parameter["description"] and is_named, f"{name}: {parameter}"
     target = re.sub(r"\{(\w+)\}", lambda match: world[match[1]], path)
     asked = {parameter["name"]: str(parameter["example"]).lower() if isinstance(parameter["example"], bool) else parameter["example"]
              for parameter in parameters if parameter["in"] == "query" and "example" in parameter}

@@ -515,7 +515,9 @@ void ending_abandon(struct sandbox *sandbox, bool is_put, bool is_known, const c
     sandbox->is_being_ended = true;
     end_box(sandbox);
     bool is_failed = is_put && record_failure(sandbox, why);
-    if (is_known && !is_failed)
+    if (is_known && !is_failed) {
         registry_end(sandbox->sandboxes->registry, sandbox, true);
+        sandbox_tell_over(sandbox);
+    }
     hub_announce(sandbox->sandboxes->hub, sandbox->id);
 }

@@ -215,10 +215,20 @@ static bool show_state(struct sandbox *sandbox, struct sandbox_record *next)
     return !was_over && (sandbox_in(sandbox->record.state) & SANDBOX_OVER);
 }
 
+void sandbox_tell_over(struct sandbox *sandbox)
+{
+    const struct sandbox_end_watch *watch = &sandbox->sandboxes->end_watch;
+
+    if (watch->on_over)
+        watch->on_over(watch->data, sandbox->id);
+}
+
 void sandbox_show(struct sandbox *sandbox, struct sandbox_record *next)
 {
-    if (show_state(sandbox, next))
-        registry_end(sandbox->sandboxes->registry, sandbox, false);
+    if (!show_state(sandbox, next))
+        return;
+    registry_end(sandbox->sandboxes->registry, sandbox, false);
+    sandbox_tell_over(sandbox);
 }
 
 void sandbox_change(struct sandbox *sandbox, struct sandbox_record *next)

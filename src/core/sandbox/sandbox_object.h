@@ -120,7 +120,8 @@ int sandbox_take_step(struct sandbox *sandbox, enum lifecycle_step step, const c
 /* What the next command will be called in the box. */
 uint32_t sandbox_next_number(struct sandbox *sandbox);
 
-void sandbox_touch(struct sandbox *sandbox); // it was used just now
+void sandbox_touch(struct sandbox *sandbox);     // it was used just now
+void sandbox_tell_over(struct sandbox *sandbox); // to who watches ends; sandbox_show does
 
 /* Its state becomes that of `next`, which is cleared; readers are told by whoever calls. The caller holds record_lock. */
 void sandbox_change(struct sandbox *sandbox, struct sandbox_record *next);

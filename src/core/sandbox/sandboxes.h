@@ -56,6 +56,13 @@ struct execution_ops {
     void (*tick)(struct executions *executions); // several times a second, on the monitor
 };
 
+/* What has to hear that a sandbox is over, before whoever ended it is answered: rooms above this one, which it cannot include. */
+struct sandbox_end_watch {
+    /* Under any lock of a sandbox; does memory work alone. */
+    void (*on_over)(void *data, const char *sandbox_id);
+    void *data;
+};
+
 struct sandboxes {
     // Borrowed; set by who opens the room.
     const struct core_settings *settings;
@@ -74,6 +81,8 @@ struct sandboxes {
     // Set by the execution room, before the monitor starts.
     const struct execution_ops *execution_ops;
     struct executions *executions;
+    // Likewise by the port room.
+    struct sandbox_end_watch end_watch;
 
     // Its own.
     struct registry *registry;

@@ -8,6 +8,7 @@
 #include "front/agentuity/body_parts.h"
 #include "front/agentuity/render.h"
 #include "web/delivery.h"
+#include "web/preview_url.h"
 
 #include <string.h>
 
@@ -28,7 +29,7 @@ struct network_body {
 static const struct field network_fields[] = {
     {"enabled", FIELD_BOOL, offsetof(struct network_body, is_enabled), .help = "a way out"},
     {"port", FIELD_INTEGER, offsetof(struct network_body, port), .minimum = 1024, .maximum = 65535,
-     .help = "not available yet"},
+     .help = "is reached from outside by the url of the answer; opens no way out"},
     {0},
 };
 
@@ -107,14 +108,6 @@ static const struct field create_fields[] = {
     {"scopes", FIELD_TEXTS, offsetof(struct create_body, scopes), .help = "kept and given back"},
     {0},
 };
-
-/* What this server cannot do must not be passed over in silence: the sandbox would not be what was asked for. */
-static int refuse_unavailable(const struct create_body *body, struct error *err)
-{
-    if (body->network.port)
-        return error_set(err, ERROR_INVALID, "network.port: exposing a port is not available yet");
-    return 0;
-}
 
 /* Ends a text that was written into `text` and keeps it with the call. */
 static const char *keep_json(struct call *call, struct json_writer *json, const struct buffer *text)
@@ -299,7 +292,7 @@ static int fail_create(struct error *err)
 }
 
 struct created {
-    const char *id, *status, *execution;
+    const char *id, *status, *execution, *url;
     const char *output_stream, *error_stream;
     struct answer_joined output_url, error_url;
 };
@@ -312,6 +305,7 @@ static const struct answer_field created_fields[] = {
     {"stdoutStreamUrl", ANSWER_JOINED, AT(output_url), .prefix = "/stream/" STREAM_PREFIX,
      .help = "where its output can be read"},
     {"stderrStreamUrl", ANSWER_JOINED, AT(error_url), .prefix = "/stream/" STREAM_PREFIX},
+    {"url", ANSWER_TEXT, AT(url), .help = "where network.port is reached"},
     {"stdoutStreamId", ANSWER_ID, AT(output_stream), .prefix = STREAM_PREFIX},
     {"stderrStreamId", ANSWER_ID, AT(error_stream), .prefix = STREAM_PREFIX},
     {0},
@@ -325,6 +319,10 @@ static int answer_create(struct call *call, const struct sandbox_info *info,
     // One that was made by an earlier sending of the same request may be gone by now; the client knows no such answer.
     enum sandbox_state state = info->state == SANDBOX_DELETED ? SANDBOX_ENDED : info->state;
     struct created created = {.id = info->id, .status = render_status(state)};
+    struct port_info port;
+
+    if (port_first(call->core->ports, info->id, &port))
+        created.url = preview_url(call, &port);
 
     if (first) {
         const char *url = call_base_url(call);
@@ -347,12 +345,16 @@ static int create_sandbox(struct call *call, struct error *err)
     autoclear(execution_info) first = {0};
 
     if (fields_read(call->body, create_fields, &body, err) < 0 ||
-        refuse_unavailable(&body, err) < 0 || fill_request(call, &body, &want, err) < 0 ||
-        call_once(call, &want.once, err) < 0)
+        fill_request(call, &body, &want, err) < 0 || call_once(call, &want.once, err) < 0)
         return -1;
     if (body.has_command && fill_command(&body, &command, err) < 0)
         return -1;
     want.command = body.has_command ? &command : NULL;
+    const struct port_request port = {.port = body.network.port, .protocol = PORT_HTTP};
+    struct port_info exposed;
+    want.ports = &port;
+    want.n_ports = body.network.port != 0;
+    want.exposed = &exposed;
     call->actor.project = body.project;
     if (sandbox_create(call->core, &call->actor, &want, &info, &first, err) < 0)
         return fail_create(err);

@@ -140,7 +140,9 @@ struct sandbox_entry {
     enum sandbox_mode mode;
     int64_t created_at, executions;
     char identifier_room[IDENTIFIER + 1], runtime_id[24];
-    const char *identifier, *name, *description, *region;
+    const char *identifier, *name, *description, *region, *url;
+    int64_t port;
+    bool has_port;
     bool has_runtime, has_snapshot, has_command, has_organisation, has_network;
     struct named runtime, organisation;
     const struct sandbox_view *view;
@@ -189,6 +191,8 @@ const struct answer_field render_entry_fields[] = {
      .help = "of its first command"},
     {"stderrStreamUrl", ANSWER_JOINED, AT(standard_error), .prefix = "/stream/" STREAM_PREFIX},
     {"networkEnabled", ANSWER_BOOL, AT(has_network)},
+    {"networkPort", ANSWER_INTEGER, AT(port), .has_offset = AT(has_port)},
+    {"url", ANSWER_TEXT, AT(url), .help = "where its exposed port is reached"},
     {"timeout", ANSWER_MAP, AT(timeouts), .is_needed = true, .fields = timeout_fields},
     {"command", ANSWER_MAP, AT(command), .has_offset = AT(has_command), .fields = command_fields},
     {"org", ANSWER_MAP, AT(organisation), .has_offset = AT(has_organisation),
@@ -301,6 +305,9 @@ static void fill_entry(struct sandbox_entry *out, const struct sandbox_view *vie
         .name = info->name,
         .description = info->description,
         .region = view->region,
+        .url = view->url,
+        .port = view->port,
+        .has_port = view->port != 0,
         .has_snapshot = info->snapshot != NULL,
         .has_network = info->network.is_enabled,
         .has_command = info->command.argv != NULL,

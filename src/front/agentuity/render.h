@@ -50,6 +50,8 @@ struct sandbox_view {
     const char *organisation_name; // instead of the record's; or NULL
     const char *region;
     const char *base_url;
+    const char *url; // of its exposed port, which is
+    int64_t port;    // this one; 0: it has none
 };
 void render_sandbox_entry(struct json_writer *json, const struct sandbox_view *view); // of a list
 void render_sandbox(struct json_writer *json, const struct sandbox_view *view);

@@ -9,6 +9,7 @@
 #include "front/agentuity/sandbox_filter.h"
 #include "front/agentuity/snapshot_impl.h"
 #include "web/poll.h"
+#include "web/preview_url.h"
 
 #include <string.h>
 
@@ -21,6 +22,7 @@ static void write_sandbox(struct json_writer *json, struct call *call, struct sa
     autoclear(snapshot_info) origin = {0};
     autoclear(organisation_info) owner = {0};
     struct snapshot_view origin_view;
+    struct port_info port;
     struct error err = {0};
 
     if (view->info->snapshot && snapshot_look(call->core->snapshots, &call->actor,
@@ -33,6 +35,9 @@ static void write_sandbox(struct json_writer *json, struct call *call, struct sa
     if (first_id &&
         execution_get(call->core->executions, &call->actor, first_id, NULL, &first, &err) == 0)
         view->first = &first;
+    bool has_port = port_first(call->core->ports, view->info->id, &port);
+    view->url = has_port ? preview_url(call, &port) : NULL;
+    view->port = has_port ? port.port : 0;
     if (is_entry)
         render_sandbox_entry(json, view);
     else

@@ -32,6 +32,7 @@ extern const struct route api_tree_routes[];
 extern const struct route api_ceiling_routes[];
 extern const struct route api_space_routes[];
 extern const struct route api_finding_routes[];
+extern const struct route api_port_routes[];
 extern const struct route api_checkpoint_routes[];
 extern const struct route api_code_routes[];
 extern const struct route api_difference_routes[];

@@ -31,6 +31,7 @@ static const struct route *const tables[] = {
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
+    api_port_routes,
     api_checkpoint_routes,
     api_code_routes,
     api_difference_routes,

@@ -26,15 +26,19 @@ static const char *tag_of(const struct sandbox_info *info, char tag[TAG_TEXT])
     return tag;
 }
 
-static int answer_sandbox(struct call *call, int status, const struct sandbox_info *info)
+static int answer_whole(struct call *call, int status, const struct sandbox_info *info,
+                        const struct answer_list *ports)
 {
-    const struct sandbox_answer answer = sandbox_answer_of(info);
+    struct sandbox_answer answer = sandbox_answer_of(info);
     char tag[TAG_TEXT];
     const struct http_header headers[] = {
         {"Content-Type", "application/json"}, {"ETag", tag_of(info, tag)}, {0}};
     struct error err = {0};
     autoreply reply = {0};
 
+    answer.has_ports = ports != NULL;
+    if (ports)
+        answer.ports = *ports;
     reply_init(&reply);
     answer_write(&reply.json, sandbox_answer_fields, &answer);
     if (json_writer_finish(&reply.json, &err) < 0)
@@ -43,6 +47,31 @@ static int answer_sandbox(struct call *call, int status, const struct sandbox_in
         (void)response_send(call->response, status, headers, reply.text.data, reply.text.length);
     return 0;
 }
+
+static int answer_sandbox(struct call *call, int status, const struct sandbox_info *info)
+{
+    return answer_whole(call, status, info, NULL);
+}
+
+/* The same request may have been answered before: then its tokens are not known any more. */
+static int answer_created(struct call *call, const struct sandbox_info *info,
+                          const struct sandbox_request *want)
+{
+    autoclear(port_infos) found = {0};
+    struct error ignored = {0};
+    struct answer_list ports;
+
+    if (want->n_ports == 0)
+        return answer_sandbox(call, 201, info);
+    if (want->exposed[0].created_at)
+        ports = port_answer_list(call, want->exposed, want->n_ports);
+    else if (port_list(call->core->ports, &call->actor, info->id, &found, &ignored) == 0)
+        ports = port_answer_list(call, found.items, found.count);
+    else
+        return answer_sandbox(call, 201, info);
+    return answer_whole(call, 201, info, &ports);
+}
+
 static const struct route_answer one_answers[] = {{200, sandbox_answer_fields}, {0}};
 static const struct route_answer created_answers[] = {{201, sandbox_answer_fields}, {0}};
 static const struct route_answer empty_answers[] = {{204}, {0}};
@@ -62,7 +91,7 @@ static int create_sandbox(struct call *call, struct error *err)
     call_about_sandbox(call, SANDBOX_PREFIX, info.id);
     if (!want.once)
         delivery_watch(call, info.id);
-    return answer_sandbox(call, 201, &info);
+    return answer_created(call, &info, &want);
 }
 
 // ---- GET /api/v1/sandboxes ----

@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "front/api/api_ids.h"
+#include "front/api/port_body.h"
 
 static const char *const modes[] = {
     [SANDBOX_INTERACTIVE] = "interactive", [SANDBOX_ONE_SHOT] = "one_shot"};
@@ -81,6 +82,13 @@ static const struct answer_field network_fields[] = {
         {"directory", ANSWER_TEXT, AT(directory), .help = "where commands start"},                 \
         {"user", ANSWER_TEXT, AT(user), .help = "whom they run as; not there: root"},              \
         {"network", ANSWER_MAP, AT(has_network), .is_needed = true, .fields = network_fields},     \
+        {"ports",                                                                                  \
+         ANSWER_LIST,                                                                              \
+         AT(ports),                                                                                \
+         .has_offset = AT(has_ports),                                                              \
+         .fields = port_answer_fields,                                                             \
+         .item_size = sizeof(struct port_answer),                                                  \
+         .help = "those it was made with, told by the request that makes it; later by .../ports"}, \
     {                                                                                              \
         "usage", ANSWER_MAP, AT(used), .is_needed = true, .fields = usage_fields                   \
     }

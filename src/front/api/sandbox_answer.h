@@ -34,6 +34,8 @@ struct sandbox_answer {
     const char *directory, *user;
     bool has_network;
     struct sandbox_usage used;
+    struct answer_list ports; // when it is made
+    bool has_ports;
 };
 
 /* Strings are borrowed. */

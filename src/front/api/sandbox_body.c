@@ -110,6 +110,9 @@ const struct field sandbox_create_fields[] = {
      .help = "written before a command starts"},
     {"command", FIELD_TEXTS, AT(first.command), .minimum = 1,
      .help = "program and arguments, started when it is up; no shell. This or 'script'"},
+    {"ports", FIELD_LIST, AT(ports), .fields = port_body_fields,
+     .item_size = sizeof(struct port_body), .maximum = PORTS_OF_SANDBOX,
+     .help = "that are reached from outside; also with 'network' off"},
     {"script", FIELD_TEXT, AT(first.script), .maximum = COMMAND_SCRIPT_MAX,
      .help = "text that 'sh -c' runs"},
     {0},
@@ -202,6 +205,25 @@ static int fill_first(struct call *call, const struct sandbox_body *body,
     return command_body_fill(call, &body->first, command, err);
 }
 
+static int fill_ports(struct call *call, const struct sandbox_body *body,
+                      struct sandbox_request *out, struct error *err)
+{
+    const struct port_body *bodies = body->ports.items;
+    size_t count = body->ports.count;
+
+    if (count == 0)
+        return 0;
+    struct port_request *requests = call_alloc(call, count * sizeof *requests);
+    for (size_t i = 0; i < count; i++) {
+        if (port_body_request(&bodies[i], &requests[i], err) < 0)
+            return error_field(err, call_print(call, "ports[%zu].%s", i, err->field));
+    }
+    out->ports = requests;
+    out->n_ports = count;
+    out->exposed = call_alloc(call, count * sizeof *out->exposed);
+    return 0;
+}
+
 static int fill_origin(struct call *call, const struct sandbox_body *body,
                        struct sandbox_request *out, struct error *err)
 {
@@ -282,7 +304,7 @@ int sandbox_body_create(struct call *call, struct sandbox_request *out,
     out->usual.user = body.user;
     if (write_metadata(call, body.metadata, &out->metadata, err) < 0 ||
         write_scopes(call, body.scopes, &out->scopes, err) < 0 ||
-        fill_first(call, &body, out, command, err) < 0)
+        fill_first(call, &body, out, command, err) < 0 || fill_ports(call, &body, out, err) < 0)
         return -1;
     return fill_origin(call, &body, out, err);
 }

@@ -8,6 +8,7 @@
 #include "core/sandbox/sandbox_modify.h"
 #include "front/api/command_body.h"
 #include "front/api/network_body.h"
+#include "front/api/port_body.h"
 #include "web/call.h"
 #include "web/fields.h"
 
@@ -15,7 +16,7 @@ struct sandbox_body {
     const char *name, *description, *project, *mode, *runtime, *snapshot, *expires_at, *on_idle;
     const struct data_value *metadata;
     const char *directory, *user;
-    struct field_list labels, env;
+    struct field_list labels, env, ports;
     const char **scopes;
     struct command_body first; // its command, and files
     struct limits limits;

@@ -354,8 +354,25 @@ test('A, environment variables (sh for bun)', async () => {
 	assert.equal(await readOutputUrl(execution.stdoutStreamUrl), 'https://api.example.com--1\n');
 });
 
-test('A, exposing ports: refused with a sentence until they exist', async () => {
-	await assert.rejects(client.create({ network: { enabled: true, port: 3000 } }), (error) => error.status === 400 && /network|port/.test(error.message));
+test('A, exposing ports: a web server in a sandbox has a URL', async () => {
+	const sandbox = await client.create({ runtime: 'base:latest', network: { port: 3000 } });
+	try {
+		const { url } = await client.get(sandbox.id);
+		assert.match(url, /^http:\/\//);
+		assert.equal((await fetch(url)).status, 502); // nothing listens yet
+		await client.writeFiles(sandbox.id, [{ path: 'index.html', content: Buffer.from('<h1>Hello from a sandbox</h1>') }]);
+		await sandbox.execute({ command: ['sh', '-c', 'setsid python3 -m http.server 3000 --bind 127.0.0.1 >/dev/null 2>&1 & sleep 0.1'] }).catch(() => {});
+		const deadline = Date.now() + 60000;
+		let answer;
+		while ((answer = await fetch(url)).status !== 200) assert.ok(Date.now() < deadline, `no answer from ${url}`);
+		assert.equal(await answer.text(), '<h1>Hello from a sandbox</h1>');
+		const listed = await client.list({ limit: 100 });
+		assert.equal(listed.sandboxes.find((entry) => entry.sandboxId === sandbox.id).url, url);
+		await sandbox.destroy();
+		await assert.rejects(fetch(url));
+	} finally {
+		await sandbox.destroy().catch(() => {});
+	}
 });
 
 test('A, project association', async () => {

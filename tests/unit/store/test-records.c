@@ -9,9 +9,10 @@
 #include "test.h"
 
 static const struct record *const tables[] = {
-    &audit_table,       &organisation_table, &key_table,        &ssh_key_table, &sandbox_table,
-    &execution_table,   &stream_table,       &event_table,      &webhook_table, &delivery_table,
-    &idempotency_table, &snapshot_table,     &checkpoint_table, &layer_table,   &network_seen_table,
+    &audit_table,      &organisation_table, &key_table,          &ssh_key_table,
+    &sandbox_table,    &execution_table,    &stream_table,       &event_table,
+    &webhook_table,    &delivery_table,     &idempotency_table,  &snapshot_table,
+    &checkpoint_table, &layer_table,        &network_seen_table, &port_table,
 };
 
 TEST(the_fields_of_a_record_are_the_columns_of_its_table)
