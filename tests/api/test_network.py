@@ -311,6 +311,7 @@ def test_kills_of_every_part_open_nothing_and_lose_nothing(world, tmp_path):
         assert box.code("http://evil.test/") is None
         until(lambda: "200" in box.sh("cat /tmp/good")["stdout"], "the guest's own loop to get through")
         assert "200" not in box.sh("cat /tmp/evil || true")["stdout"]
+        assert box.patch(rateBytes="1Mi").json["rateBytes"] == 1 << 20 and box.code("http://good.test/") == 200
         assert box.put(default="deny").status == 200 and box.code("http://good.test/") is None
         box.delete()
 
@@ -334,6 +335,36 @@ def test_an_operator_may_give_none(net, own_server):
     key = server.client.post(f"{V1}/keys", {"owner": "x", "scopes": ["read", "run"], "network": False}).json
     check_problem(net.client.post(f"{V1}/sandboxes", {"network": {"allow": [""]}}), 400, "invalid_request", field="network.allow[0]")
     assert key["network"] is False
+
+
+def test_sandboxes_made_ahead_get_their_own_policy(world, tmp_path):
+    """From the second on they wait with an interface, and nothing goes through it until they are admitted."""
+    server = servers.Server(tmp_path / "data", options=["--runtime", "host:latest", "--network-dns", DNS, "--parked-one-shot", "0", "--parked-kept", "2"])
+    try:
+        server.start()
+        parked = 2
+        for name, other in (("good", "other"), ("other", "good"), ("good", "other")):
+            until(lambda: server.client.get("/health").json["parked"] >= parked, "sandboxes to be made ahead")
+            parked = 4  # two of each kind, once somebody has asked for a network
+            box = Box(server, network={"allow": [f"{name}.test"]})
+            assert box.code(f"http://{name}.test/") == 200 and box.code(f"http://{other}.test/") is None
+            off = Box(server)
+            assert off.code(f"http://{ONE}/") is None and off.sh("grep -c : /proc/net/dev")["stdout"].strip() == "1"
+            box.delete()
+            off.delete()
+        server.end()
+    finally:
+        server.abandon()
+
+
+def test_agentuitys_wire_has_the_word_for_it(net):
+    made = net.client.create(network={"enabled": True})
+    assert made.get()["networkEnabled"] is True
+    assert made.output("curl -sS -m 20 -o /dev/null -w '%{http_code}' http://good.test/") == "200"
+    listed = [one for one in net.client.get("/sandbox").data["sandboxes"] if one["sandboxId"] == made.id]
+    assert listed[0]["networkEnabled"] is True
+    until(lambda: made.get().get("networkEgressBytes", 0) > 0, "its bytes to be counted")
+    made.delete()
 
 
 def test_a_run_of_its_own_has_its_own_network(net):
