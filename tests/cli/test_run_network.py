@@ -184,8 +184,11 @@ def test_detach_gives_everything_back():
     if os.geteuid() != 0:
         pytest.skip("sandboxes need root")
     world = World()
-    assert world.run("--network -- " + fetch("allowed.example")).stdout == f"world {FIRST}"
-    assert world.end() == ""
+    try:
+        said = world.run("--network -- " + fetch("allowed.example")).stdout
+    finally:
+        left = world.end()
+    assert (said, left) == (f"world {FIRST}", "")
     assert not [name for name in os.listdir("/proc") if name.isdigit() and str(world.data) in read_command(name)]
 
 
