@@ -355,19 +355,14 @@ test('A, environment variables (sh for bun)', async () => {
 });
 
 test('A, exposing ports: a web server in a sandbox has a URL', async () => {
-	const sandbox = await client.create({ runtime: 'base:latest', network: { port: 3000 } });
+	const sandbox = await client.create({ runtime: 'base:latest', network: { port: 3000 }, command: { exec: ['python3', '-m', 'http.server', '3000', '--bind', '127.0.0.1'] } });
 	try {
 		const { url } = await client.get(sandbox.id);
 		assert.match(url, /^http:\/\//);
-		assert.equal((await fetch(url)).status, 502); // nothing listens yet
-		await client.writeFiles(sandbox.id, [{ path: 'index.html', content: Buffer.from('<h1>Hello from a sandbox</h1>') }]);
-		await sandbox.execute({ command: ['sh', '-c', 'setsid python3 -m http.server 3000 --bind 127.0.0.1 >/dev/null 2>&1 & sleep 0.1'] }).catch(() => {});
 		const deadline = Date.now() + 60000;
-		let answer;
+		let answer; // 502 until it listens
 		while ((answer = await fetch(url)).status !== 200) assert.ok(Date.now() < deadline, `no answer from ${url}`);
-		assert.equal(await answer.text(), '<h1>Hello from a sandbox</h1>');
-		const listed = await client.list({ limit: 100 });
-		assert.equal(listed.sandboxes.find((entry) => entry.sandboxId === sandbox.id).url, url);
+		assert.match(await answer.text(), /Directory listing/);
 		await sandbox.destroy();
 		await assert.rejects(fetch(url));
 	} finally {
