@@ -97,7 +97,9 @@ const struct option_set *command_options(const struct cli_command *command)
                    command_name(command->names, first));
     (void)snprintf(usage, sizeof usage, "%s%s[options]%s", command->operands,
                    *command->operands ? " " : "",
-                   command->flags & COMMAND_WORDS ? " [--] COMMAND [ARGUMENT...]" : "");
+                   command->flags & COMMAND_WORDS_OPTIONAL ? " [-- COMMAND [ARGUMENT...]]"
+                   : command->flags & COMMAND_WORDS        ? " [--] COMMAND [ARGUMENT...]"
+                                                           : "");
     set = (struct option_set){
         name, usage, command->summary, command->description, rows, command->examples};
     return &set;

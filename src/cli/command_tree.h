@@ -12,11 +12,12 @@
 struct invocation;
 
 enum command_flags {
-    COMMAND_SERVER = 1,   // talks to a server, which is started if there is none
-    COMMAND_WORDS = 2,    // behind its operands, or "--", comes a command
-    COMMAND_HIDDEN = 4,   // not in the list of commands
-    COMMAND_NO_JSON = 8,  // has no --json of its own
-    COMMAND_RUNNING = 16, // its own failures end with 125, as those of a command do not
+    COMMAND_SERVER = 1,          // talks to a server, which is started if there is none
+    COMMAND_WORDS = 2,           // behind its operands, or "--", comes a command
+    COMMAND_HIDDEN = 4,          // not in the list of commands
+    COMMAND_NO_JSON = 8,         // has no --json of its own
+    COMMAND_WORDS_OPTIONAL = 32, // with COMMAND_WORDS: it need not come
+    COMMAND_RUNNING = 16,        // its own failures end with 125, as those of a command do not
 };
 
 struct cli_command {

@@ -24,6 +24,9 @@ extern const struct cli_command file_commands[];
 extern const struct cli_command snapshot_commands[];
 extern const struct cli_command build_commands[];
 extern const struct cli_command job_commands[];
+extern const struct cli_command attach_commands[];
+extern const struct cli_command code_commands[];
+extern const struct cli_command top_commands[];
 extern const struct cli_command server_commands[];
 
 /* Where everything is kept unless --data or BURROW_DATA says otherwise. */

@@ -106,7 +106,7 @@ int invocation_read(struct invocation *invocation, int argc, char **argv, struct
     }
     if (invocation->n_operands < least)
         return too_few(invocation, err);
-    if (takes_words && !invocation->words)
+    if (takes_words && !invocation->words && !(command->flags & COMMAND_WORDS_OPTIONAL))
         return say_fail(err, BURROW_INVALID, "%s needs a command: %s %s", set->command,
                         set->command, set->usage);
     return 0;

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* burrow attach: a shell in a living sandbox, on the caller's terminal. The terminal is PID 1's: who leaves by the keys, or loses the connection, takes it up again later. */
+#include "cli/commands.h"
+
+#include "base/auto.h"
+#include "base/fd.h"
+#include "cli/endpoint.h"
+#include "cli/exit.h"
+#include "cli/invocation.h"
+#include "cli/remote_run.h"
+#include "cli/say.h"
+#include "cli/sandbox_options.h"
+#include "cli/terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DETACH_FIRST 0x10  // Ctrl-P
+#define DETACH_SECOND 0x11 // Ctrl-Q
+#define PIECE 16384
+
+static int resized[2] = {-1, -1};
+
+static void on_resize(int number)
+{
+    int saved = errno;
+
+    (void)number;
+    (void)!write(resized[1], "", 1);
+    errno = saved;
+}
+
+struct attached {
+    struct burrow_socket *socket;
+    bool is_terminal;   // on the caller's side
+    bool is_first_seen; // the first of the two keys was typed
+    bool has_left, is_over, is_input_over;
+    int exit_code;
+};
+
+/* Without the keys that leave; true: both were typed. */
+static size_t without_keys(struct attached *attached, const char *from, size_t length, char *to)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < length && !attached->has_left; i++) {
+        if (attached->is_first_seen) {
+            attached->is_first_seen = false;
+            if (from[i] == DETACH_SECOND) {
+                attached->has_left = true;
+                break;
+            }
+            to[used++] = DETACH_FIRST;
+        }
+        if (from[i] == DETACH_FIRST)
+            attached->is_first_seen = true;
+        else
+            to[used++] = from[i];
+    }
+    return used;
+}
+
+static int send_input(struct attached *attached, struct burrow_error *err)
+{
+    char from[PIECE], to[PIECE + 1];
+    ssize_t n = read(STDIN_FILENO, from, sizeof from);
+
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN ? 0 : say_fail_sys(err, "read standard input");
+    if (n == 0) {
+        attached->is_input_over = true;
+        return burrow_socket_close_input(attached->socket, err);
+    }
+    size_t length = attached->is_terminal ? without_keys(attached, from, (size_t)n, to) : (size_t)n;
+    if (length == 0)
+        return 0;
+    return burrow_socket_input(attached->socket, attached->is_terminal ? to : from, length, err);
+}
+
+static int send_size(struct attached *attached, struct burrow_error *err)
+{
+    uint16_t rows, cols;
+    char byte[64];
+
+    (void)!read(resized[0], byte, sizeof byte);
+    terminal_size(STDIN_FILENO, &rows, &cols);
+    return burrow_socket_resize(attached->socket, rows, cols, err);
+}
+
+/* What is there of it; the rest comes with the next turn. */
+static int take_events(struct attached *attached, struct burrow_error *err)
+{
+    struct burrow_event event;
+    int got;
+
+    while ((got = burrow_socket_next(attached->socket, 0, &event, err)) > 0) {
+        if (event.kind == BURROW_MESSAGE_OUTPUT) {
+            int fd = event.stream == 2 ? STDERR_FILENO : STDOUT_FILENO;
+            if (fd_write_all(fd, event.data, event.length) < 0)
+                return say_fail_sys(err, "write output");
+        } else if (event.kind == BURROW_MESSAGE_EXIT) {
+            attached->exit_code = (int)burrow_integer(burrow_get(event.value, "exitCode"), 1);
+            attached->is_over = true;
+            return 0;
+        } else if (event.kind == BURROW_MESSAGE_CLOSED) {
+            return say_fail(err, BURROW_BROKEN, "the server went away");
+        }
+    }
+    return got;
+}
+
+static int relay(struct attached *attached, struct burrow_error *err)
+{
+    while (!attached->is_over && !attached->has_left) {
+        if (take_events(attached, err) < 0)
+            return -1;
+        if (attached->is_over)
+            break;
+        struct pollfd fds[] = {
+            {.fd = burrow_socket_fd(attached->socket), .events = POLLIN},
+            {.fd = attached->is_input_over ? -1 : STDIN_FILENO, .events = POLLIN},
+            {.fd = resized[0], .events = POLLIN},
+        };
+        if (poll(fds, 3, -1) < 0 && errno != EINTR)
+            return say_fail_sys(err, "wait for input");
+        if ((fds[1].revents && send_input(attached, err) < 0) ||
+            (fds[2].revents && send_size(attached, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+// ---- which terminal ----
+
+static int start(struct invocation *invocation, const char *sandbox, struct burrow_answer **out,
+                 struct burrow_error *err)
+{
+    static char *shell[] = {"sh", "-c", "exec \"$(command -v bash || echo sh)\" -l", NULL};
+    autofree char *path = burrow_path("/sandboxes/%s/executions", sandbox, NULL);
+    autobuffer text = {0};
+    struct json_writer json;
+    uint16_t rows, cols;
+
+    terminal_size(STDIN_FILENO, &rows, &cols);
+    json_writer_init(&json, &text);
+    json_map_begin(&json);
+    remote_write_words(&json, invocation->words ? invocation->words : shell);
+    json_key(&json, "terminal");
+    json_map_begin(&json);
+    json_key(&json, "rows");
+    json_integer(&json, rows);
+    json_key(&json, "cols");
+    json_integer(&json, cols);
+    json_map_end(&json);
+    say_put_text(&json, "directory", invocation->workdir);
+    say_put_text(&json, "user", invocation->user);
+    json_key(&json, "env");
+    json_map_begin(&json);
+    say_put_text(&json, "TERM", getenv("TERM") ? getenv("TERM") : "xterm-256color");
+    json_map_end(&json);
+    json_map_end(&json);
+    if (say_finish(&json, err) < 0)
+        return -1;
+    return burrow_ask(invocation->client, "POST", path, text.data, out, err);
+}
+
+static bool is_execution(const char *text)
+{
+    return strncmp(text, "exe_", 4) == 0 || strncmp(text, "job_", 4) == 0;
+}
+
+static int tell_end(const struct attached *attached, const char *id, const char *sandbox)
+{
+    if (attached->has_left) {
+        (void)fprintf(stderr, "\r\nburrow: left %s; it goes on. To come back: burrow attach %s\n",
+                      id, id);
+        return 0;
+    }
+    if (attached->is_terminal)
+        (void)fprintf(stderr, "\r\nburrow: the terminal%s%s has ended\n", *sandbox ? " in " : "",
+                      sandbox);
+    return attached->exit_code;
+}
+
+static int attach(struct invocation *invocation, struct burrow_error *err)
+{
+    const char *what = invocation->operands[0];
+    bool is_new = !is_execution(what);
+    autoanswer answer = NULL;
+    struct attached attached = {.is_terminal = isatty(STDIN_FILENO)};
+    autoterminal terminal = {0};
+    struct error error = {0};
+    struct sigaction action = {.sa_handler = on_resize, .sa_flags = SA_RESTART};
+
+    if (is_new && start(invocation, what, &answer, err) < 0)
+        return -1;
+    const char *id = is_new ? burrow_text(burrow_get(burrow_answer_value(answer), "id")) : what;
+    if (burrow_attach(invocation->client, id, NULL, &attached.socket, err) < 0)
+        return -1;
+    if (pipe2(resized, O_CLOEXEC | O_NONBLOCK) < 0) {
+        burrow_socket_close(attached.socket);
+        return say_fail_sys(err, "make a pipe");
+    }
+    endpoint_give_signals_back();
+    (void)sigaction(SIGWINCH, &action, NULL);
+    if (attached.is_terminal && is_new)
+        (void)fprintf(stderr, "burrow: Ctrl-P Ctrl-Q leaves; the terminal goes on (%s)\n", id);
+    if (terminal_make_raw(&terminal, STDIN_FILENO, &error) < 0) {
+        burrow_socket_close(attached.socket);
+        return say_fail(err, BURROW_LOCAL, "%s", error.text);
+    }
+    int result = attached.is_terminal ? send_size(&attached, err) : 0;
+    if (result == 0)
+        result = relay(&attached, err);
+    terminal_restore(&terminal);
+    burrow_socket_close(attached.socket);
+    if (result < 0 && (err->kind == BURROW_BROKEN || err->kind == BURROW_UNREACHABLE))
+        return say_fail(err, BURROW_BROKEN,
+                        "the connection ended; the terminal goes on: burrow attach %s", id);
+    return result < 0 ? -1 : tell_end(&attached, id, is_new ? what : "");
+}
+
+static const struct option_row rows[] = {
+    OPTION("workdir", 0, OPTION_TEXT, workdir, "DIR", "where the shell starts"),
+    OPTION("user", 'u', OPTION_TEXT, user, "USER", "as whom it runs"),
+    {0},
+};
+static const char *const examples[] = {"$ burrow attach sbx_abc123",
+                                       "$ burrow attach my-box -- python3",
+                                       "$ burrow attach exe_xyz789", NULL};
+
+const struct cli_command attach_commands[] = {
+    {"", "attach", "SANDBOX|EXECUTION", "open a shell in a sandbox, or take up a terminal again",
+     "With a sandbox, a new terminal with a login shell (or the command behind --) is made in it. "
+     "With an execution, an earlier terminal "
+     "goes on, with what it last showed. Ctrl-P Ctrl-Q leaves without ending it. The exit code is "
+     "the shell's.",
+     rows, examples,
+     COMMAND_SERVER | COMMAND_WORDS | COMMAND_WORDS_OPTIONAL | COMMAND_NO_JSON | COMMAND_RUNNING,
+     attach},
+    {0},
+};

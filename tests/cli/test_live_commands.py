@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""burrow attach on a real terminal (tmux), burrow code and burrow top."""
+import os
+import shlex
+import subprocess
+import time
+
+import pytest
+
+from test_commands import BURROW, PATIENCE, burrow, pytestmark, server, work  # noqa: F401
+
+
+class Terminal:
+    """A window of a tmux server of its own."""
+
+    def __init__(self, socket, environment, command):
+        self.tmux = ["tmux", "-S", str(socket), "-f", "/dev/null"]
+        words = " ".join(shlex.quote(str(word)) for word in command)
+        self.run("new-session", "-d", "-x", "100", "-y", "30", f"{words}; echo ended with $?; sleep 1000", env=environment)
+
+    def run(self, *words, **options):
+        return subprocess.run([*self.tmux, *words], check=True, capture_output=True, text=True, **options).stdout
+
+    def type(self, *keys):
+        self.run("send-keys", *keys)
+
+    def screen(self):
+        return self.run("capture-pane", "-J", "-p", "-S", "-200")
+
+    def wait_for(self, text):
+        deadline = time.monotonic() + PATIENCE
+        while text not in self.screen():
+            assert time.monotonic() < deadline, f"{text!r} is not on:\n{self.screen()}"
+            time.sleep(0.05)
+        return self.screen()
+
+    def close(self):
+        subprocess.run([*self.tmux, "kill-server"], capture_output=True, check=False)
+
+
+@pytest.fixture
+def terminal(tmp_path, burrow):  # noqa: F811
+    made = []
+
+    def open_one(*words):
+        made.append(Terminal(tmp_path / f"tmux{len(made)}", {**burrow.environment, "TERM": "xterm"}, [BURROW, *words]))
+        return made[-1]
+    yield open_one
+    for one in made:
+        one.close()
+
+
+def test_attach_has_a_terminal_that_can_be_left_and_taken_up_again(terminal, burrow, work):  # noqa: F811
+    window = terminal("attach", work)
+    window.wait_for("Ctrl-P Ctrl-Q leaves")
+    window.type("stty size; tty; KEPT=4$((1+1))", "Enter")
+    assert "/dev/pts" in window.wait_for("30 100")
+    window.run("resize-window", "-x", "80", "-y", "20")
+    window.type("stty size; echo resized", "Enter")
+    window.wait_for("20 80")
+    window.type("sleep 1000", "Enter")
+    window.type("C-c")
+    window.type("echo after $((3*7)) interrupt", "Enter")
+    window.wait_for("after 21 interrupt")
+    window.type("C-p", "C-q")
+    left = window.wait_for("To come back: burrow attach ")
+    window.wait_for("ended with 0")
+    id = left.split("To come back: burrow attach ")[1].split()[0]
+    again = terminal("attach", id)
+    again.type("", "Enter")
+    again.type("echo it was $KEPT; exit 3", "Enter")
+    again.wait_for("it was 42")
+    again.wait_for("ended with 3")
+
+
+def test_attach_takes_commands_from_a_pipe(burrow, work):  # noqa: F811
+    done = burrow("attach", work, input=b"echo $((6*7))\nexit 5\n", code=5)
+    assert b"42" in done.stdout
+    assert "there is no sandbox" in burrow.error("attach", "nobody", code=125)
+
+
+def test_code_keeps_what_it_defines(burrow, work):  # noqa: F811
+    assert burrow.text("code", work, "x = 20\nprint('hello')\nx + 1") == "hello\n21\n"
+    assert burrow.text("code", work, input=b"x * 2\n") == "40\n"
+    failed = burrow("code", work, "1/0", code=1)
+    assert b"ZeroDivisionError" in failed.stderr and failed.stdout == b""
+    assert burrow.text("code", work, "-l", "bash", "cd /tmp; pwd") == "/tmp\n"
+    assert burrow.json("code", work, "x")["results"][0]["data"]["text/plain"] == "20"
+    assert "cobol" in burrow.error("code", work, "-l", "cobol", "1", code=2)
+
+
+def test_top_tells_what_is_used(burrow, work, terminal):  # noqa: F811
+    burrow("job", "create", work, "--", "sh", "-c", "while :; do :; done")
+    job = burrow.json("ps", work)[-1]
+    deadline = time.monotonic() + PATIENCE
+    while not [one for one in burrow.json("top") if one["name"] == work and one["cpuMillicores"] > 50]:
+        assert time.monotonic() < deadline, "it uses no processor"
+    assert "CPU" in burrow.text("top") and work in burrow.text("top")
+    window = terminal("top")
+    window.wait_for("NETWORK OUT")
+    window.type("C-c")
+    window.wait_for("ended with")
+    burrow("job", "destroy", work, job["id"])
