@@ -231,7 +231,7 @@ static const struct option_row rows[] = {
     {0},
 };
 static const char *const examples[] = {"$ burrow attach sbx_abc123",
-                                       "$ burrow attach my-box -- python3",
+                                       "$ burrow attach work -- python3",
                                        "$ burrow attach exe_xyz789", NULL};
 
 const struct cli_command attach_commands[] = {

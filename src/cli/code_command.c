@@ -136,9 +136,9 @@ static const struct option_row rows[] = {
            "after which the code is interrupted"),
     {0},
 };
-static const char *const examples[] = {"$ burrow code my-box 'x = 20; x + 1'",
-                                       "$ burrow code my-box -l bash 'cd /tmp; pwd'",
-                                       "$ burrow code my-box < analysis.py", NULL};
+static const char *const examples[] = {"$ burrow code work 'x = 20; x + 1'",
+                                       "$ burrow code work -l bash 'cd /tmp; pwd'",
+                                       "$ burrow code work < analysis.py", NULL};
 
 const struct cli_command code_commands[] = {
     {"", "code", "SANDBOX [CODE]", "run code that keeps what it defines, as in a notebook",

@@ -66,7 +66,7 @@ int box_open_network(struct box *box, int *out, struct error *err)
     (void)snprintf(path, sizeof path, "/proc/%d/ns/net", (int)find_init(box));
     autofd fd = open(path, O_RDONLY | O_CLOEXEC);
     if (!is_alive(box))
-        return error_set(err, ERROR_GONE, "the box has ended");
+        return error_set(err, ERROR_GONE, "the sandbox has ended");
     if (fd < 0)
         return error_sys(err, "open %s", path);
     *out = take_fd(fd);
@@ -127,13 +127,13 @@ static int connect_inside(struct box *box, int (*make)(const void *to), const vo
     if (box_open_network(box, &there, err) < 0)
         return -1;
     if (setns(there, CLONE_NEWNET) < 0)
-        return error_sys(err, "enter a box's network");
+        return error_sys(err, "enter a sandbox's network");
     int fd = make(to);
     come_home(home);
     if (fd == -ECONNREFUSED)
         return BOX_NOBODY_LISTENS;
     if (fd < 0)
-        return error_sys_code(err, -fd, "connect to a box");
+        return error_sys_code(err, -fd, "connect to a sandbox");
     *out = fd;
     return 0;
 }

@@ -272,7 +272,7 @@ int install_box_run(struct engine *engine, const struct runtime_image *image, co
         return -1;
     fill_env(image, list, &hosts, &env);
     if (box_launch(engine, &spec, &box, err) < 0)
-        return error_wrap(err, "start a box to install packages in");
+        return error_wrap(err, "start a sandbox to install packages in");
     int result = admit(engine, box, &hosts, err);
     if (result == 0)
         result = run(box, (const char *const *)env.items, &hearing, err);

@@ -151,7 +151,7 @@ static const struct option_row rows[] = {
     ROW("webhook-http", OPTION_TEXT, webhook_http, "WORD", "BURROW_WEBHOOK_HTTP", 0, 0,
         "yes: webhooks may have http:// addresses too (default no: https:// alone)"),
     ROW("network", OPTION_TEXT, network, "WORD", "BURROW_NETWORK", 0, 0,
-        "no: sandboxes get no network, whatever they ask for (default yes: those that ask for it)"),
+        "no: sandboxes get no network, whatever they ask for (default yes)"),
     ROW("network-allow-always", OPTION_TEXT, network_settings.allow_always, "RULES",
         "BURROW_NETWORK_ALLOW_ALWAYS", 0, 0,
         "where every sandbox with a network may go, whatever its own rules say; opens private "

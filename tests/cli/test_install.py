@@ -32,8 +32,8 @@ def test_everything_that_is_installed_belongs_to_the_programs():
     wanted = json.loads(output("meson", "introspect", "--installed", BUILD))
     made = {str(pathlib.Path(path).relative_to(BUILD)) for path in wanted if path.startswith(f"{BUILD}/")}
     assert {"src/burrow", "packaging/burrow-server", "packaging/burrow-archive", "packaging/burrow-courier", "packaging/burrow-egress"} <= made
-    # The service's file is written when the build is configured.
-    assert made - set(ninja("query", "programs")) <= {"packaging/burrow.service"}
+    # These two are written when the build is configured.
+    assert made - set(ninja("query", "programs")) <= {"packaging/burrow.service", "packaging/libburrow.pc"}
 
 
 def test_make_install_builds_the_programs_and_no_more():

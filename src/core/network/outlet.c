@@ -313,7 +313,7 @@ int outlet_admit(struct outlets *outlets, unsigned slot, const char *sandbox_id,
     autopolicy policy = {0};
 
     if (slot >= SLOTS)
-        return error_set(err, ERROR_SYSTEM, "a box in slot %u cannot have a network", slot);
+        return error_set(err, ERROR_SYSTEM, "a sandbox in slot %u cannot have a network", slot);
     if (outlets_ready(outlets, err) < 0 ||
         network_wish_policy(outlets->settings, wish, &policy, err) < 0)
         return -1;

@@ -215,7 +215,7 @@ TEST(a_broken_file_is_told_and_the_others_still_count)
     } cases[] = {
         {"name: x\nbuild: {kind: debian}\n", "build: 'suite' is missing"},
         {"name: x\nbuild: {kind: magic}\n",
-         "build.kind: must be debian, host or layer, not 'magic'"},
+         "build.kind: must be debian, host, layer or oci, not 'magic'"},
         {"name: x\ncolor: red\nbuild: {kind: host}\n", "color: must be a colour"},
         {"name: x\nrequirements: {memory: much}\nbuild: {kind: host}\n",
          "requirements.memory: must be a size"},

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "test.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 
 // A file of settings for the test at hand; removed with the process.
@@ -210,7 +211,8 @@ TEST(every_setting_has_a_variable_named_after_its_option)
     for (const struct option_row *row = config_options.rows; row->name; row++) {
         char variable[64] = "BURROW_";
         for (size_t i = 0; row->name[i]; i++)
-            variable[7 + i] = row->name[i] == '-' ? '_' : (char)(row->name[i] - 'a' + 'A');
+            variable[7 + i] =
+                row->name[i] == '-' ? '_' : (char)toupper((unsigned char)row->name[i]);
         CHECK_STR(row->environment, variable);
     }
 }

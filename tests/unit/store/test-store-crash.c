@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,7 +30,8 @@ static int write_one(struct store *store, const char *id, struct error *err)
         store_event_add(store, &created, err) < 0 || store_event_add(store, &started, err) < 0 ||
         store_commit(&together, err) < 0)
         return -1;
-    struct usage_sample sample = {id, {.cpu_ms = 1}, 1, NOW};
+    struct usage_sample sample = {
+        .sandbox_id = id, .more = {.cpu_ms = 1}, .counted_cpu_ms = 1, .now = NOW};
     return store_usage_add(store, &sample, err);
 }
 
@@ -40,6 +42,7 @@ static void write_many(int out, int count)
     struct error err = {0};
     char id[ID_TEXT];
 
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that fails leaves nobody who writes for ever
     if (store_open(fixture_directory(), &store, &err) < 0)
         _exit(2);
     for (int i = 0; count == 0 || i < count; i++)

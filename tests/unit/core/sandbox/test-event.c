@@ -67,8 +67,10 @@ TEST(statistics_count_states_and_add_up_what_was_used)
 {
     struct core *core = rig_core();
     struct actor us = rig_actor(), them = {.organisation = "org2", .scopes = SCOPES_ALL};
-    struct usage_sample sample = {
-        "s2", {.cpu_ms = 40, .memory_mib_ms = 5000, .egress_bytes = 7}, 40, NOW};
+    struct usage_sample sample = {.sandbox_id = "s2",
+                                  .more = {.cpu_ms = 40, .memory_mib_ms = 5000, .egress_bytes = 7},
+                                  .counted_cpu_ms = 40,
+                                  .now = NOW};
     struct statistics statistics;
     struct error err = {0};
 
