@@ -36,7 +36,7 @@ const char *command_name(const char *names, char text[32])
     return text;
 }
 
-static const struct command_group *find_group(const char *name)
+const struct command_group *command_find_group(const char *name)
 {
     for (const struct command_group *group = command_groups; group->names; group++) {
         if (command_has_name(group->names, name))
@@ -45,7 +45,7 @@ static const struct command_group *find_group(const char *name)
     return NULL;
 }
 
-static const struct cli_command *find_command(const char *group, const char *name)
+const struct cli_command *command_find(const char *group, const char *name)
 {
     for (const struct cli_command *const *table = command_tables; *table; table++) {
         for (const struct cli_command *command = *table; command->names; command++) {
@@ -274,7 +274,7 @@ static int run_in_group(const struct command_group *group, int argc, char **argv
         print_group_help(group, argc < 2 ? stderr : stdout);
         return argc < 2 ? EXIT_USAGE : EXIT_DONE;
     }
-    const struct cli_command *command = find_command(command_name(group->names, name), argv[1]);
+    const struct cli_command *command = command_find(command_name(group->names, name), argv[1]);
     return command ? run_command(command, argc - 1, argv + 1) : refuse(name, argv[1]);
 }
 
@@ -287,10 +287,10 @@ static int help_about(int argc, char **argv)
     for (; n < argc && n < 2; n++)
         words[n] = argv[n];
     words[n++] = (char *)"--help";
-    const struct command_group *group = find_group(argv[0]);
+    const struct command_group *group = command_find_group(argv[0]);
     if (group)
         return run_in_group(group, n, words);
-    const struct cli_command *command = find_command("", argv[0]);
+    const struct cli_command *command = command_find("", argv[0]);
     words[1] = (char *)"--help";
     return command ? run_command(command, 2, words) : refuse("", argv[0]);
 }
@@ -309,10 +309,10 @@ int tree_run(int argc, char **argv)
         print_help(stderr);
         return EXIT_USAGE;
     }
-    const struct command_group *group = find_group(argv[0]);
+    const struct command_group *group = command_find_group(argv[0]);
     if (group)
         return run_in_group(group, argc, argv);
-    const struct cli_command *command = find_command("", argv[0]);
+    const struct cli_command *command = command_find("", argv[0]);
     if (command)
         return run_command(command, argc, argv);
     if (is_help(argv[0])) {

@@ -49,6 +49,9 @@ extern const struct command_group command_groups[];
 /* Finds the command and runs it: the exit code. argv[0] is burrow's own. */
 int tree_run(int argc, char **argv);
 
+/* By one of its names; NULL: there is none. Commands that are in no group: "". */
+const struct command_group *command_find_group(const char *name);
+const struct cli_command *command_find(const char *group, const char *name);
 /* Whether `name` is one of the names. */
 bool command_has_name(const char *names, const char *name);
 /* The first of the names. */

@@ -514,6 +514,16 @@ def test_every_command_has_help_with_examples():
         assert text == subprocess.run([BURROW, "help", *words], capture_output=True, text=True).stdout or words[0] in ("key", "runtime"), words
 
 
+def test_shells_complete_what_the_server_has(burrow, work):
+    sandbox = burrow.json("get", work)["id"]
+    def offered(*words):
+        return [line.split("\t")[0] for line in burrow.text("complete", *words).splitlines()]
+    assert {work, sandbox} <= set(offered("exec", "")) and offered("get", "wor") == [work]
+    assert offered("fs", "ls", sandbox[:-1]) == [sandbox] and work not in offered("fs", "ls", "work", "")
+    assert work in offered("delete", "other", "wo") and "base:latest" in offered("create", "--runtime", "ba")
+    assert offered("create", "--runtime=base:l") == ["--runtime=base:latest"]
+
+
 # ---- run through a server ----
 
 def test_run_goes_to_the_local_server_and_never_starts_one(burrow, server, tmp_path):
