@@ -87,8 +87,6 @@ static const struct option_row rows[] = {
     REMOTE_ROW("snapshot", OPTION_TEXT, snapshot, "ID-OR-TAG",
                "start from this snapshot of a server"),
     REMOTE_ROW("runtime-id", OPTION_TEXT, runtime_id, "ID", "a server's runtime by its id: srt_…"),
-    REMOTE_ROW("dependency", OPTION_LIST, dependencies, "PACKAGE",
-               "Debian package to install first, on a server (repeatable)"),
     REMOTE_ROW("scope", OPTION_LIST, scopes, "SCOPE", "taken for compatibility (repeatable)"),
     REMOTE_ROW("project-id", OPTION_TEXT, project_id, "ID", "taken for compatibility"),
     REMOTE_ROW("org-id", OPTION_TEXT, org_id, "ID", "taken for compatibility: the key says which"),

@@ -17,22 +17,23 @@
 /* What a server is needed for, and what it cannot do; NULL: nothing. */
 static const char *needs_server(const struct run_remote *remote)
 {
-    return remote->snapshot             ? "--snapshot"
-           : remote->runtime_id         ? "--runtime-id"
-           : remote->dependencies.count ? "--dependency"
-           : remote->scopes.count       ? "--scope"
-           : remote->project_id         ? "--project-id"
-                                        : NULL;
+    return remote->snapshot       ? "--snapshot"
+           : remote->runtime_id   ? "--runtime-id"
+           : remote->scopes.count ? "--scope"
+           : remote->project_id   ? "--project-id"
+                                  : NULL;
 }
 
 static const char *needs_here(const struct run_options *o, char **words)
 {
-    return o->has_tty            ? "--tty"
-           : o->output_cap_bytes ? "--output-limit"
-           : o->network_dns      ? "--network-dns"
-           : o->network_rate     ? "--network-rate"
-           : !words[0]           ? "a command of the runtime's own"
-                                 : NULL;
+    return o->has_tty              ? "--tty"
+           : o->output_cap_bytes   ? "--output-limit"
+           : o->network_dns        ? "--network-dns"
+           : o->network_rate       ? "--network-rate"
+           : o->dependencies.count ? "--dependency"
+           : o->packages.count     ? "--package"
+           : !words[0]             ? "a command of the runtime's own"
+                                   : NULL;
 }
 
 static void fill(struct invocation *invocation, const struct run_options *o,
@@ -57,7 +58,6 @@ static void fill(struct invocation *invocation, const struct run_options *o,
     invocation->snapshot = remote->snapshot;
     invocation->env = o->env;
     invocation->files = o->files;
-    invocation->dependencies = remote->dependencies;
     invocation->has_network = o->has_network || o->allow.count || o->deny.count;
     invocation->allow = o->allow;
     invocation->deny = o->deny;

@@ -10,7 +10,7 @@
 struct run_remote {
     bool is_local; // not through one, whatever is there
     const char *url, *context, *api_key, *snapshot, *runtime_id, *project_id, *org_id;
-    struct option_list dependencies, scopes;
+    struct option_list scopes;
     struct limits given; // -1: not said
     bool has_runtime;
 };

@@ -37,6 +37,5 @@ const struct core_settings core_settings_default = {
     .port_rest_ms = 10 * 60 * 1000,
     .spare_one_shot = 16,
     .spare_kept = 4,
-    .spare_memory_bytes = 64 << 20,
     .packages_keep_ms = 14 * 24 * HOUR_MS,
 };

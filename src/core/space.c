@@ -80,7 +80,7 @@ int space_get(struct core *core, const struct actor *actor, struct space *out, s
     found.volume_bytes = volume.total_bytes;
     found.free_bytes = volume.free_bytes;
     struct install_found packages;
-    if (install_sweep(core->settings.data_dir, INT64_MIN, &packages, err) < 0)
+    if (install_sweep(core->settings.data_dir, INT64_MIN, true, &packages, err) < 0)
         return -1;
     add(&found.parts[SPACE_RUNTIMES], packages.count, packages.bytes);
     add_stored(&stored, found.parts);
@@ -97,11 +97,9 @@ static int prune_runtimes(struct core *core, bool is_trial, struct space_use *fr
     int64_t unused_since = (int64_t)clock_wall_ms() - core->settings.packages_keep_ms;
     struct install_found found;
 
-    if (is_trial)
-        return 0;
-    runtimes_forget(core->runtimes, NULL);
-    if (runtime_sweep(core->settings.data_dir, err) < 0 ||
-        install_sweep(core->settings.data_dir, unused_since, &found, err) < 0)
+    runtimes_forget_packages(core->runtimes, unused_since);
+    if ((!is_trial && runtime_sweep(core->settings.data_dir, err) < 0) ||
+        install_sweep(core->settings.data_dir, unused_since, is_trial, &found, err) < 0)
         return -1;
     add(freed, found.removed, found.removed_bytes);
     return 0;

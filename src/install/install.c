@@ -264,7 +264,7 @@ int install_open(struct engine *engine, const struct runtime_image *image, const
 
 // ---- removing ----
 
-static void look_at(int top_fd, const char *name, int64_t unused_since_ms,
+static void look_at(int top_fd, const char *name, int64_t unused_since_ms, bool is_trial,
                     struct install_found *out)
 {
     autofree char *path = xasprintf("%s/manifest", name);
@@ -283,14 +283,15 @@ static void look_at(int top_fd, const char *name, int64_t unused_since_ms,
     int64_t used_ms = (int64_t)info.st_mtim.tv_sec * 1000;
     if (used_ms > unused_since_ms || flock(fd, LOCK_EX | LOCK_NB) < 0)
         return;
-    if (unlinkat(top_fd, path, 0) == 0 && fd_remove_tree(top_fd, name, &ignored) == 0) {
+    if (is_trial ||
+        (unlinkat(top_fd, path, 0) == 0 && fd_remove_tree(top_fd, name, &ignored) == 0)) {
         out->removed++;
         out->removed_bytes += manifest->bytes;
     }
 }
 
-int install_sweep(const char *data_dir, int64_t unused_since_ms, struct install_found *out,
-                  struct error *err)
+int install_sweep(const char *data_dir, int64_t unused_since_ms, bool is_trial,
+                  struct install_found *out, struct error *err)
 {
     autofree char *top = xasprintf("%s/runtimes/.layers", data_dir);
     autodir dir = opendir(top);
@@ -300,6 +301,6 @@ int install_sweep(const char *data_dir, int64_t unused_since_ms, struct install_
         return errno == ENOENT ? 0 : error_sys(err, "list '%s'", top);
     for (struct dirent *entry; (entry = readdir(dir));)
         if (strncmp(entry->d_name, "dep-", 4) == 0)
-            look_at(dirfd(dir), entry->d_name, unused_since_ms, out);
+            look_at(dirfd(dir), entry->d_name, unused_since_ms, is_trial, out);
     return 0;
 }

@@ -38,9 +38,9 @@ int install_open(struct engine *engine, const struct runtime_image *image, const
 /* Whether it is there already. */
 bool install_is_there(const char *data_dir, const struct runtime_image *image, const char *list);
 
-/* Removes what was not used since (milliseconds of the wall clock), unless a box has it now; adds up. NULL: counts only. */
+/* Removes what was not used since (milliseconds of the wall clock), unless a box has it now; adds up. A trial only says what would go. */
 struct install_found {
     uint64_t count, bytes, removed, removed_bytes;
 };
-int install_sweep(const char *data_dir, int64_t unused_since_ms, struct install_found *out,
-                  struct error *err);
+int install_sweep(const char *data_dir, int64_t unused_since_ms, bool is_trial,
+                  struct install_found *out, struct error *err);

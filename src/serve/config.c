@@ -195,10 +195,6 @@ static const struct option_row rows[] = {
         "sandboxes made ahead for one-shot runs; 0 is none (default 16)"),
     ROW("parked-kept", OPTION_INTEGER, spare_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
         "the same for sandboxes that stay; 0 is none (default 4)"),
-    ROW("parked-memory", OPTION_SIZE, spare_memory_bytes, "SIZE", "BURROW_PARKED_MEMORY", 0,
-        1024 * TIB,
-        "memory for those of runtimes other than the default that were asked for lately; 0 makes "
-        "none ahead (default 64Mi)"),
     ROW("debian-mirror", OPTION_TEXT, debian_mirror, "URL", "BURROW_DEBIAN_MIRROR", 0, 0,
         "where packages of runtimes come from; behind a comma its security archive (default: the "
         "machine's own)"),
@@ -304,7 +300,6 @@ void config_init(struct config *config)
         .max_sandboxes = core->max_sandboxes,
         .spare_one_shot = core->spare_one_shot,
         .spare_kept = core->spare_kept,
-        .spare_memory_bytes = (uint64_t)core->spare_memory_bytes,
         .packages_keep_ms = (uint64_t)core->packages_keep_ms,
         .max_connections = (int64_t)http_limits_default.connections,
         .connections_per_address = (int64_t)http_limits_default.strangers,
@@ -641,7 +636,6 @@ void config_core(const struct config *config, struct core_settings *out)
     out->max_sandboxes = (unsigned)config->max_sandboxes;
     out->spare_one_shot = (unsigned)config->spare_one_shot;
     out->spare_kept = (unsigned)config->spare_kept;
-    out->spare_memory_bytes = (int64_t)config->spare_memory_bytes;
     out->debian_mirror = config->debian_mirror;
     out->npm_registry = config->npm_registry;
     out->packages_keep_ms = (int64_t)config->packages_keep_ms;

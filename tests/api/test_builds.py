@@ -199,7 +199,7 @@ def test_a_build_needs_a_runtime_that_is_there(api):
 @pytest.mark.parametrize("fields, where", [
     ({"sizeBytes": None}, "sizeBytes"), ({"fileCount": -1}, "fileCount"), ({"files": {}}, "files"), ({"files": None}, "files"), ({"env": {"A": 1}}, "env"),
     ({"env": {"A=B": "x"}}, "env"), ({"metadata": {"a": 1}}, "metadata"), ({"metadata": []}, "metadata"),
-    ({"dependencies": ["curl"]}, "dependencies"), ({"packages": ["zod"]}, "packages"), ({"dependencies": "curl"}, "dependencies"),
+    ({"dependencies": ["--purge"]}, "dependencies"), ({"packages": ["zod"]}, "packages"), ({"dependencies": "curl"}, "dependencies"),
 ])
 def test_bad_ends_leave_the_build_open(api, made, fields, where):
     begun = begin(api, made)

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packages that a sandbox asks for: really installed, from the machine's own mirror, in a box that reaches nothing else."""
+import fcntl
+import os
 import shutil
 import subprocess
+import time
+import uuid
 
 import pytest
 
+from archives import member, tar_of
 from client import check_error, until
 from server import BURROW, CACHE
 
@@ -74,3 +79,74 @@ def test_a_package_that_does_not_exist_fails_it_by_its_name(server, mirror):
 ])
 def test_what_cannot_be_is_refused_with_a_sentence(api, fields, words):
     check_error(api.post("/sandbox", fields), 400, "INVALID_ARGUMENT", *words)
+
+
+def test_a_build_of_a_snapshot_has_its_packages(server, api, mirror):
+    begun = api.post("/sandbox/snapshots/build", {"runtime": "base:latest", "name": "built-with-packages"}).data
+    api.put(begun["uploadUrl"], tar_of(member("a.txt", b"a")), key=None, headers={"Content-Type": "application/gzip"})
+    end = f"/sandbox/snapshots/{begun['snapshotId']}/finalize"
+    final = {"sizeBytes": 1, "fileCount": 1, "files": []}
+    try:
+        answer = api.post(end, {**final, "dependencies": ["figlet"]}, may_fail=True)
+        if answer.status != 200 and ("is not known" in str(answer.json) or "could not be installed" in str(answer.json)):
+            pytest.skip("no mirror can be reached")
+        assert answer.status == 200, str(answer)
+        sandbox, _ = made(server, snapshot=begun["snapshotId"])
+        assert sandbox.run("figlet", "x").exit_code == 0
+        assert sandbox.run("cat", "a.txt").exit_code == 0
+        sandbox.delete()
+    finally:
+        api.delete(f"/sandbox/snapshots/{begun['snapshotId']}")
+
+
+# ---- packages that nobody uses ----
+
+def old_layer():
+    """One that was used last a year ago, like those that installing leaves."""
+    layer = CACHE / "runtimes" / ".layers" / f"dep-{uuid.uuid4().hex}"
+    (layer / "rootfs").mkdir(parents=True)
+    manifest = (CACHE / "runtimes" / "base" / "latest" / "manifest").read_text()
+    (layer / "manifest").write_text(manifest)
+    year_ago = time.time() - 365 * 24 * 3600
+    os.utime(layer / "manifest", (year_ago, year_ago))
+    return layer
+
+
+def test_what_nobody_used_goes_by_itself_and_what_a_box_has_stays(own_server):
+    kept, gone = old_layer(), old_layer()
+    with open(kept / "manifest") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        server = own_server()
+        until(lambda: not gone.exists(), "the server to remove it", seconds=180)
+        assert kept.exists(), "a box has it"
+    server.end()
+    shutil.rmtree(kept, ignore_errors=True)
+
+
+def test_a_trial_of_pruning_counts_them(api):
+    def is_counted():
+        """The server itself may be quicker: then again."""
+        layer = old_layer()
+        freed = api.post("/api/v1/system/prune", {"dryRun": True}).data["freed"]["runtimes"]
+        return layer.exists() and freed["count"] >= 1 and freed["bytes"] > 0
+    until(is_counted, "a trial to count it")
+    layer = old_layer()
+    assert api.post("/api/v1/system/prune", {}).status == 200
+    until(lambda: not layer.exists(), "it to be gone")
+
+
+def test_the_other_wire_says_to_come_again_until_they_are_there(server, api, mirror):
+    refused = api.post("/api/v1/sandboxes", {"dependencies": ["--purge"]})
+    assert refused.status == 400 and "--purge" in refused.json["detail"], str(refused)
+    answers = []
+
+    def is_over():
+        answers.append(api.post("/api/v1/sandboxes", {"dependencies": ["figlet"]}, may_fail=True))
+        return answers[-1].status != 503
+    until(is_over, "the packages to be installed", seconds=180)
+    if answers[-1].status != 201 and "is not known" in str(answers[-1].json):
+        pytest.skip("no mirror can be reached")
+    assert answers[-1].status == 201, str(answers[-1])
+    sandbox = api.sandbox(answers[-1].json["id"])
+    assert sandbox.run("figlet", "x").exit_code == 0
+    sandbox.delete()

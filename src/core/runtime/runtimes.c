@@ -13,9 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 
 #define REFERENCE_TEXT (2 * RUNTIME_NAME)
-#define WATCH_MS 250 // how often whoever watches is asked whether it still does
+#define WATCH_MS 250  // how often whoever watches is asked whether it still does
+#define LISTS_MOST 64 // lists of packages that are kept open
 
 struct image {
     atomic_uint references;
@@ -30,6 +32,8 @@ struct entry {
     char *additions;                // packed; NULL: none
     struct image *image;            // NULL: not opened yet
     bool is_opening;
+    unsigned n_waiters;
+    int64_t used_ms;      // on the wall clock: when somebody last asked
     bool is_logged;       // nobody waits for the failure
     unsigned attempts;    // that have ended
     struct error failure; // of the last one
@@ -72,6 +76,15 @@ void image_free(struct image *image)
 const struct runtime_image *image_runtime(const struct image *image)
 {
     return image->runtime;
+}
+
+static void entry_free(struct entry *entry)
+{
+    if (!entry)
+        return;
+    image_free(entry->image);
+    free(entry->additions);
+    free(entry);
 }
 
 // ---- opening, in the entry's thread ----
@@ -270,9 +283,7 @@ void runtimes_free(struct runtimes *runtimes)
     runtimes_stop(runtimes);
     for (struct entry *entry = runtimes->entries, *next; entry; entry = next) {
         next = entry->next;
-        image_free(entry->image);
-        free(entry->additions);
-        free(entry);
+        entry_free(entry);
     }
     lock_condition_clear(&runtimes->opened);
     lock_clear(&runtimes->lock);
@@ -289,21 +300,55 @@ static bool is_same_list(const char *one, const char *other)
     return one && other ? strcmp(one, other) == 0 : one == other;
 }
 
-// Under the lock.
-static struct entry *find_entry(struct runtimes *runtimes, const char *reference,
-                                const char *additions)
+// Under the lock. Callers name lists as they like: of many, the one that was asked for longest ago goes. The first is the one asked for last.
+static void forget_oldest_list(struct runtimes *runtimes)
 {
-    struct entry *entry = runtimes->entries;
+    struct entry **oldest = NULL;
+    unsigned count = 0;
 
-    while (entry &&
-           (strcmp(entry->reference, reference) != 0 || !is_same_list(entry->additions, additions)))
-        entry = entry->next;
-    if (entry)
-        return entry;
-    entry = xnew(struct entry);
+    for (struct entry **at = &runtimes->entries; *at; at = &(*at)->next) {
+        if (!(*at)->additions)
+            continue;
+        count++;
+        if (!(*at)->is_opening && !(*at)->n_waiters)
+            oldest = at;
+    }
+    if (count < LISTS_MOST || !oldest)
+        return;
+    struct entry *entry = *oldest;
+    *oldest = entry->next;
+    entry_free(entry);
+}
+
+static struct entry *new_entry(struct runtimes *runtimes, const char *reference,
+                               const char *additions)
+{
+    struct entry *entry = xnew(struct entry);
+
     entry->runtimes = runtimes;
     (void)snprintf(entry->reference, sizeof entry->reference, "%s", reference);
     entry->additions = additions ? xstrdup(additions) : NULL;
+    return entry;
+}
+
+// Under the lock, and valid as long as that is held, or it is opening, or has waiters, or is of no packages.
+static struct entry *find_entry(struct runtimes *runtimes, const char *reference,
+                                const char *additions)
+{
+    struct entry **at = &runtimes->entries;
+
+    while (*at &&
+           (strcmp((*at)->reference, reference) != 0 || !is_same_list((*at)->additions, additions)))
+        at = &(*at)->next;
+    struct entry *entry = *at;
+    if (entry) {
+        *at = entry->next;
+    } else {
+        if (additions)
+            forget_oldest_list(runtimes);
+        entry = new_entry(runtimes, reference, additions);
+    }
+    entry->used_ms = (int64_t)clock_wall_ms();
     entry->next = runtimes->entries;
     runtimes->entries = entry;
     return entry;
@@ -335,9 +380,11 @@ static struct image *find_current(struct runtimes *runtimes, const char *referen
 {
     autoptr(image) image = find_open(runtimes, reference, additions);
 
-    if (image && runtime_image_is_current(runtimes->data_dir, reference, image->runtime))
-        return take(image);
-    return NULL;
+    if (!image || !runtime_image_is_current(runtimes->data_dir, reference, image->runtime))
+        return NULL;
+    if (additions)
+        (void)futimens(image->runtime->lock_fd, NULL); // used now
+    return take(image);
 }
 
 // Under the lock, which is given back while the watcher is told. -1: it waits no longer.
@@ -367,13 +414,17 @@ static int wait_opened(struct runtimes *runtimes, const char *reference, const c
         return error_set(err, ERROR_GONE, "the server is stopping");
     if (start_opener(entry, err) < 0)
         return -1;
-    while (entry->attempts == attempt) {
+    bool is_left = false; // nobody waits for it any more
+    entry->n_waiters++;
+    while (entry->attempts == attempt && !is_left) {
         uint64_t until_ms = watch ? clock_monotonic_ms() + WATCH_MS : 0;
         (void)lock_condition_wait(&runtimes->opened, &runtimes->lock, until_ms);
-        if (watch && entry->attempts == attempt &&
-            tell_watcher(runtimes, entry, watch, &n_told) < 0)
-            return error_set(err, ERROR_CANCELLED, "nobody waits for it any more");
+        is_left = watch && entry->attempts == attempt &&
+                  tell_watcher(runtimes, entry, watch, &n_told) < 0;
     }
+    entry->n_waiters--;
+    if (is_left)
+        return error_set(err, ERROR_CANCELLED, "nobody waits for it any more");
     if (!error_is(&entry->failure, ERROR_NONE)) {
         *err = entry->failure;
         entry->is_failure_told = true;
@@ -453,19 +504,26 @@ int image_begin(struct runtimes *runtimes, const char *reference, const char *ad
 }
 
 // The first image that is to go; NULL: none is left.
-static struct image *forget_one(struct runtimes *runtimes, const char *reference)
+static struct image *forget_one(struct runtimes *runtimes, const char *reference,
+                                int64_t unused_since_ms)
 {
     autolock(&runtimes->lock);
     for (struct entry *entry = runtimes->entries; entry; entry = entry->next)
-        if (entry->image &&
-            (reference ? strcmp(entry->reference, reference) == 0 : entry->additions != NULL))
+        if (entry->image && (reference ? strcmp(entry->reference, reference) == 0
+                                       : entry->additions && entry->used_ms <= unused_since_ms))
             return take(entry->image);
     return NULL;
 }
 
 void runtimes_forget(struct runtimes *runtimes, const char *reference)
 {
-    for (struct image *image; (image = forget_one(runtimes, reference));)
+    for (struct image *image; (image = forget_one(runtimes, reference, 0));)
+        image_free(image);
+}
+
+void runtimes_forget_packages(struct runtimes *runtimes, int64_t unused_since_ms)
+{
+    for (struct image *image; (image = forget_one(runtimes, NULL, unused_since_ms));)
         image_free(image);
 }
 

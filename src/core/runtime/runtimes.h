@@ -60,8 +60,10 @@ struct image_installer {
 };
 void runtimes_set_installer(struct runtimes *runtimes, const struct image_installer *installer);
 
-/* Forgets what is open of this runtime, so that nobody here holds it any more; boxes do by themselves. NULL: of all packages over runtimes. */
+/* Forgets what is open of this runtime, so that nobody here holds it any more; boxes do by themselves. */
 void runtimes_forget(struct runtimes *runtimes, const char *reference);
+/* The same for packages over any runtime that nobody has asked for since (milliseconds of the wall clock). */
+void runtimes_forget_packages(struct runtimes *runtimes, int64_t unused_since_ms);
 
 /* Gives up all that is under way; from here on everything fails. For whoever has waiting threads of its own to end. */
 void runtimes_stop(struct runtimes *runtimes);

@@ -13,7 +13,9 @@
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/watchlist.h"
+#include "core/runtime/runtimes.h"
 #include "core/stream/streams.h"
+#include "install/install.h"
 #include "store/idempotency.h"
 #include "store/sandboxes.h"
 #include "store/events.h"
@@ -365,6 +367,22 @@ static void purge(struct monitor *monitor)
                   F("executions", all.executions), F("sandboxes", all.sandboxes));
 }
 
+/* Packages over runtimes that no box has, and nobody has asked for in a while. */
+static void expire_packages(struct sandboxes *sandboxes)
+{
+    const struct core_settings *settings = sandboxes->settings;
+    int64_t unused_since = (int64_t)clock_wall_ms() - settings->packages_keep_ms;
+    struct install_found found = {0};
+    struct error err = {0};
+
+    runtimes_forget_packages(sandboxes->runtimes, unused_since);
+    if (install_sweep(settings->data_dir, unused_since, false, &found, &err) < 0)
+        log_warn("packages over runtimes could not be removed", F("error", (const char *)err.text));
+    else if (found.removed)
+        log_info("packages that nobody used were removed", F("lists", found.removed),
+                 F("bytes", found.removed_bytes));
+}
+
 /* What was kept long enough goes. */
 static void tidy(void *data)
 {
@@ -376,6 +394,7 @@ static void tidy(void *data)
         log_warn("traces of dead sandboxes could not be removed",
                  F("error", (const char *)err.text));
     purge(monitor);
+    expire_packages(monitor->sandboxes);
 }
 
 /* Also whether outputs take more than they may, which cannot wait for the next purge. */

@@ -99,6 +99,10 @@ const struct field sandbox_create_fields[] = {
     {"scopes", FIELD_TEXTS, AT(scopes), .maximum = 1000, .help = "kept and given back"},
     {"runtime", FIELD_TEXT, AT(runtime), .minimum = 1, .maximum = 256,
      .help = "a name from the list of runtimes"},
+    {"dependencies", FIELD_TEXTS, AT(dependencies), .maximum = 256,
+     .help = "apt packages that are installed over it first"},
+    {"packages", FIELD_TEXTS, AT(packages), .maximum = 256,
+     .help = "packages that npm or bun installs globally first, where the runtime has one"},
     {"snapshot", FIELD_TEXT, AT(snapshot), .minimum = 1, .maximum = 512,
      .help = "id, name:tag, tag or name of a snapshot, instead of a runtime"},
     {"directory", FIELD_TEXT, AT(directory), .maximum = 4096,
@@ -290,6 +294,8 @@ int sandbox_body_create(struct call *call, struct sandbox_request *out,
                     : SANDBOX_INTERACTIVE,
         .limits = body.limits,
         .network = network_body_change(call, &body.network, false),
+        .dependencies = (const char *const *)body.dependencies,
+        .packages = (const char *const *)body.packages,
     };
     api_sandbox_defaults(out);
     fill_times(&body, out);

@@ -18,6 +18,7 @@ struct sandbox_body {
     const char *directory, *user;
     struct field_list labels, env, ports;
     const char **scopes;
+    const char **dependencies, **packages;
     struct command_body first; // its command, and files
     struct limits limits;
     int64_t idle_timeout_ms, execution_timeout_ms, paused_timeout_ms;
