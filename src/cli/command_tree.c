@@ -7,6 +7,7 @@
 #include "cli/endpoint.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
+#include "cli/manual.h"
 #include "cli/say.h"
 
 #include <stdio.h>
@@ -139,6 +140,7 @@ static void print_help(FILE *out)
         "\nOptions:\n"
         "  --version  say which version this is\n"
         "  --help     say this; 'burrow COMMAND --help' tells more, with examples\n\n"
+        "'burrow help TOPIC' tells about limits, network and snapshots.\n"
         "'burrow cloud sandbox COMMAND', 'burrow sandbox COMMAND' and 'burrow sb COMMAND' are the "
         "same\n"
         "as 'burrow COMMAND'. Most take --json. Where a sandbox is wanted, its name will do.\n\n"
@@ -278,12 +280,21 @@ static int run_in_group(const struct command_group *group, int argc, char **argv
     return command ? run_command(command, argc - 1, argv + 1) : refuse(name, argv[1]);
 }
 
-/* "burrow help fs cp" is "burrow fs cp --help". */
+/* "burrow help fs cp" is "burrow fs cp --help"; one word may be a topic. */
 static int help_about(int argc, char **argv)
 {
+    const struct topic *topic = argc == 1 ? topic_find(argv[0]) : NULL;
     char *words[4] = {0};
     int n = 0;
 
+    if (topic) {
+        (void)fputs(topic->text, stdout);
+        return EXIT_DONE;
+    }
+    if (strcmp(argv[0], "--scd") == 0) { // for the build
+        manual_print(stdout);
+        return EXIT_DONE;
+    }
     for (; n < argc && n < 2; n++)
         words[n] = argv[n];
     words[n++] = (char *)"--help";

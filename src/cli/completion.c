@@ -9,6 +9,7 @@
 #include "cli/endpoint.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
+#include "cli/manual.h"
 #include "cli/say.h"
 #include "cli/sandbox_options.h"
 
@@ -405,6 +406,10 @@ static void complete(struct line *line)
         complete_command(line, command, 1);
     } else if (strcmp(line->words[0], "help") == 0 && line->count == 2) {
         offer_first(line);
+        for (const struct topic *topic = topics; topic->name; topic++) {
+            if (!command_find_group(topic->name))
+                offer(line, topic->name, "a topic");
+        }
     }
 }
 

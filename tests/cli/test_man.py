@@ -31,10 +31,14 @@ def page(name):
     return (MAN / f"{name}.1.scd").read_text()
 
 
+COMMANDS_PAGE = subprocess.run([BURROW, "help", "--scd"], capture_output=True, text=True).stdout if BURROW.exists() else ""
+
+
 def test_every_command_is_in_the_manual():
     assert commands()
     for command in commands():
         assert f"*{command}*" in page("burrow")
+        assert (MAN / f"burrow-{command}.1.scd").exists() or f"## burrow {command}\n" in COMMANDS_PAGE or f"# {command.upper()}\n" in COMMANDS_PAGE, command
     for command in ("run", "serve", "key", "runtime", "detach", "repair", "doctor"):
         assert (MAN / f"burrow-{command}.1.scd").exists()
 
@@ -76,7 +80,47 @@ def test_run_and_serve_have_the_same_limits():
     assert defaults("run") == defaults("serve") == {"memory": "512Mi", "cpu": "1", "disk": "2Gi", "max-processes": "512"}
 
 
+def sections(text):
+    """Of burrow-commands(1): the text below each '## burrow NAME'."""
+    return dict(re.findall(r"^## (burrow [a-z ]+)\n(.*?)(?=^#|\Z)", text, re.M | re.S))
+
+
+def test_the_page_of_commands_has_every_command_and_option():
+    told = sections(COMMANDS_PAGE)
+    shared = COMMANDS_PAGE.split("# OPTIONS OF ALL")[1].split("# COMMANDS")[0]
+    checked = 0
+    for name in commands():
+        if (MAN / f"burrow-{name}.1.scd").exists():
+            continue
+        blocks = re.split(r"\ncommands:\n", help_of(name))
+        inner = re.findall(r"^  (\S+)", blocks[1].split("\n\n")[0], re.M) if len(blocks) > 1 else [""]
+        for words in ([name, each] if each else [name] for each in inner):
+            section = told[" ".join(["burrow", *words])]
+            missing = {option for option in options(*words) if f"*{option}*" not in section and f"*{option}*" not in shared}
+            assert not missing, words
+            for other in re.findall(r"^also called: (.*)$", help_of(*words), re.M):
+                assert f"Also called: *{other}*" in section
+            checked += 1
+    assert checked > 45 and checked == len(told)
+
+
+@pytest.mark.parametrize("topic", ["limits", "network", "snapshots"])
+def test_topics_name_only_commands_and_options_there_are(topic):
+    text = subprocess.run([BURROW, "help", topic], capture_output=True, text=True, check=True).stdout
+    lines = re.findall(r"^  \$ burrow (.*)$", text, re.M)
+    assert len(lines) >= 3
+    for line in lines:
+        words = [word for word in re.split(r"  +", line)[0].split(" -- ")[0].split() if re.fullmatch(r"[a-z-]+", word)]
+        known = commands()
+        assert words[0] in known, line
+        name = words[:2] if "commands:" in help_of(words[0]) else words[:1]
+        assert {word for word in words if word.startswith("--")} <= options(*name), line
+    for option in re.findall(r"^  (--[a-z-]+)", text, re.M):
+        assert option in options("run") | options("create"), option
+
+
 def test_pages_are_ones_scdoc_takes():
+    assert subprocess.run(["scdoc"], input=COMMANDS_PAGE, capture_output=True, text=True).returncode == 0
     for path in MAN.glob("*.scd"):
         done = subprocess.run(["scdoc"], stdin=path.open(), capture_output=True, text=True)
         assert done.returncode == 0, f"{path.name}: {done.stderr}"
