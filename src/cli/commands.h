@@ -29,6 +29,7 @@ extern const struct cli_command code_commands[];
 extern const struct cli_command top_commands[];
 extern const struct cli_command server_commands[];
 extern const struct cli_command completion_commands[];
+extern const struct cli_command network_commands[];
 
 /* Where everything is kept unless --data or BURROW_DATA says otherwise. */
 #define CLI_DEFAULT_DATA DATA_DIR_DEFAULT

@@ -66,7 +66,7 @@ static int put_network(const struct invocation *invocation, struct json_writer *
     if (invocation->port && (invocation->port < 1024 || invocation->port > 65535))
         return say_fail(err, BURROW_INVALID, "--port is 1024 to 65535, not %lld",
                         (long long)invocation->port);
-    if (invocation->has_network) {
+    if (invocation->has_network || invocation->allow.count || invocation->deny.count) {
         json_key(json, "network");
         json_map_begin(json);
         json_key(json, "enabled");
@@ -95,6 +95,7 @@ int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
     if (invocation->runtime_id && put_runtime_of_id(invocation, json, err) < 0)
         return -1;
     remote_write_strings(json, "dependencies", &invocation->dependencies);
+    remote_write_strings(json, "packages", &invocation->packages);
     if (put_network(invocation, json, err) < 0 || remote_write_env(json, &invocation->env, err) < 0)
         return -1;
     return remote_write_files(json, &invocation->files, err);

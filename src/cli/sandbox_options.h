@@ -19,6 +19,12 @@
         OPTION("runtime-id", 0, OPTION_TEXT, runtime_id, "ID", "the same by its id: srt_…"),       \
         OPTION("dependency", 0, OPTION_LIST, dependencies, "PACKAGE",                              \
                "Debian package to install (repeatable)"),                                          \
+        OPTION("package", 0, OPTION_LIST, packages, "PACKAGE",                                     \
+               "the same for one of npm, where the runtime has npm or bun (repeatable)"),          \
+        OPTION("allow", 0, OPTION_LIST, allow, "RULE",                                             \
+               "a network with this and no more: *.example.com:443 (repeatable)"),                 \
+        OPTION("deny", 0, OPTION_LIST, deny, "RULE",                                               \
+               "a network without this, whatever --allow says (repeatable)"),                      \
         OPTION("env", 'e', OPTION_LIST, env, "KEY=VALUE",                                          \
                "set a variable; KEY alone takes yours (repeatable)"),                              \
         OPTION("file", 'f', OPTION_LIST, files, "PATH:LOCAL",                                      \

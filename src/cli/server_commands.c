@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* burrow events, env, stats, wait, network, system: what a sandbox and the server can be asked besides. */
+/* burrow events, env, stats, wait, system: what a sandbox and the server can be asked besides. */
 #include "cli/commands.h"
 
 #include "base/auto.h"
@@ -237,87 +237,6 @@ static int stats(struct invocation *invocation, struct burrow_error *err)
     return columns_items(invocation, burrow_get(value, "items"), stats_columns, err);
 }
 
-// ---- network ----
-
-static const struct column network_fields[] = {
-    {"enabled", "enabled", COLUMN_TRUTH}, {"default", "default", COLUMN_TEXT},
-    {"allow", "allow", COLUMN_WORDS},     {"deny", "deny", COLUMN_WORDS},
-    {"observe", "observe", COLUMN_TRUTH}, {0}};
-static const struct column why_fields[] = {
-    {"allowed", "allowed", COLUMN_TRUTH}, {"rule", "rule", COLUMN_TEXT},
-    {"tier", "tier", COLUMN_TEXT},        {"reason", "reason", COLUMN_TEXT},
-    {"remedy", "remedy", COLUMN_TEXT},    {0}};
-
-static int network_policy(struct invocation *invocation, struct burrow_error *err)
-{
-    autofree char *path = burrow_path("/sandboxes/%s/network", invocation->operands[0], NULL);
-    bool is_change =
-        invocation->allow.count || invocation->deny.count || invocation->mode || invocation->state;
-    autobuffer text = {0};
-    struct json_writer json;
-    autoanswer answer = NULL;
-
-    json_writer_init(&json, &text);
-    json_map_begin(&json);
-    if (invocation->state) {
-        json_key(&json, "enabled");
-        json_bool(&json, strcmp(invocation->state, "on") == 0);
-    }
-    say_put_text(&json, "default", invocation->mode);
-    const struct option_list *lists[] = {&invocation->allow, &invocation->deny};
-    for (size_t i = 0; i < 2; i++) {
-        if (lists[i]->count == 0)
-            continue;
-        json_key(&json, i ? "deny" : "allow");
-        json_list_begin(&json);
-        for (size_t j = 0; j < lists[i]->count; j++)
-            json_string(&json, lists[i]->items[j]);
-        json_list_end(&json);
-    }
-    json_map_end(&json);
-    if (say_finish(&json, err) < 0 ||
-        burrow_ask(invocation->client, is_change ? "PATCH" : "GET", path,
-                   is_change ? text.data : NULL, &answer, err) < 0)
-        return -1;
-    return columns_fields(invocation, burrow_answer_value(answer), network_fields, err);
-}
-
-static int network_why(struct invocation *invocation, struct burrow_error *err)
-{
-    const char *where = invocation->operands[1], *colon = strrchr(where, ':');
-    autofree char *host = xstrndup(where, colon ? (size_t)(colon - where) : strlen(where));
-    autofree char *path =
-        burrow_path("/sandboxes/%s/network/why?host=%s", invocation->operands[0], host, NULL);
-    autofree char *whole =
-        colon ? xasprintf("%s&port=%ld", path, strtol(colon + 1, NULL, 10)) : xstrdup(path);
-    autoanswer answer = NULL;
-
-    if (burrow_ask(invocation->client, "GET", whole, NULL, &answer, err) < 0)
-        return -1;
-    return columns_fields(invocation, burrow_answer_value(answer), why_fields, err);
-}
-
-static int network_observed(struct invocation *invocation, struct burrow_error *err)
-{
-    static const struct column columns[] = {{"TARGET", "target", COLUMN_TEXT},
-                                            {"NAME", "name", COLUMN_TEXT},
-                                            {"ADDRESS", "address", COLUMN_TEXT},
-                                            {">PORT", "port", COLUMN_TEXT},
-                                            {"ALLOWED", "allowed", COLUMN_TRUTH},
-                                            {">COUNT", "count", COLUMN_TEXT},
-                                            {0}};
-    autofree char *path =
-        burrow_path("/sandboxes/%s/network/observed", invocation->operands[0], NULL);
-    autoanswer answer = NULL;
-
-    if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
-        return -1;
-    const struct burrow_value *value = burrow_answer_value(answer);
-    return invocation->is_json
-               ? say_value(value, err)
-               : columns_items(invocation, burrow_get(value, "items"), columns, err);
-}
-
 // ---- the server ----
 
 static int system_info(struct invocation *invocation, struct burrow_error *err)
@@ -414,13 +333,6 @@ static const struct option_row stats_rows[] = {
     OPTION("end", 0, OPTION_TEXT, end, "TIME", "until this time (default: now)"),
     OPTION("by", 0, OPTION_TEXT, by, "WORD", "by day, sandbox, key or label (default day)"),
     {0}};
-static const struct option_row policy_rows[] = {
-    OPTION("allow", 0, OPTION_LIST, allow, "TARGET",
-           "these alone: *.example.com:443, 203.0.113.0/24 (repeatable)"),
-    OPTION("deny", 0, OPTION_LIST, deny, "TARGET", "not these (repeatable)"),
-    OPTION("default", 0, OPTION_TEXT, mode, "WORD", "allow or deny what no rule names"),
-    OPTION("enabled", 0, OPTION_TEXT, state, "WORD", "on or off"),
-    {0}};
 static const struct option_row prune_rows[] = {
     OPTION("dry-run", 'n', OPTION_FLAG, is_dry_run, NULL, "say only what would be freed"),
     OPTION("confirm", 'y', OPTION_FLAG, is_confirmed, NULL, "do not ask"),
@@ -432,9 +344,6 @@ static const char *const wait_examples[] = {"$ burrow wait work --state idle --t
                                             "$ burrow wait exe_abc", NULL};
 static const char *const stats_examples[] = {
     "$ burrow stats --start 2026-04-01T00:00:00Z --by sandbox", NULL};
-static const char *const network_examples[] = {
-    "$ burrow network policy work --allow '*.example.com:443'",
-    "$ burrow network why work example.com:443", NULL};
 static const char *const system_examples[] = {"$ burrow system df",
                                               "$ burrow system prune --dry-run", NULL};
 
@@ -447,12 +356,6 @@ const struct cli_command server_commands[] = {
      wait_rows, wait_examples, COMMAND_SERVER, wait_for},
     {"", "stats", "", "tell what was used", NULL, stats_rows, stats_examples, COMMAND_SERVER,
      stats},
-    {"network", "policy", "SANDBOX", "show or change where a sandbox may connect to", NULL,
-     policy_rows, network_examples, COMMAND_SERVER, network_policy},
-    {"network", "why", "SANDBOX HOST[:PORT]", "say whether it may connect there, and by which rule",
-     NULL, NULL, network_examples, COMMAND_SERVER, network_why},
-    {"network", "observe observed", "SANDBOX", "list where it connected, or tried to", NULL, NULL,
-     network_examples, COMMAND_SERVER, network_observed},
     {"system", "info", "", "tell about the server", NULL, NULL, system_examples, COMMAND_SERVER,
      system_info},
     {"system", "df", "", "tell what takes room on its disk", NULL, NULL, system_examples,

@@ -433,6 +433,54 @@ def test_the_server_can_be_asked_about_itself(burrow, work):
         assert burrow.text(*words).strip()
 
 
+def test_where_a_sandbox_may_connect_to(burrow):
+    burrow("create", "--name", "netted", "--idle-timeout", "0", "--allow", "9.9.9.0/24:443", "--deny", "9.9.9.9")
+    try:
+        told = burrow.json("network", "policy", "netted")
+        assert told["enabled"] is True and told["allow"] == ["9.9.9.0/24:443"] and told["deny"] == ["9.9.9.9"] and told["default"] == "deny"
+        assert burrow.json("network", "why", "netted", "9.9.9.1:443")["allowed"] is True
+        assert "protocol" in burrow.error("network", "why", "netted", "9.9.9.1:443/nothing", code=2)
+        refused = burrow.json("network", "why", "netted", "9.9.9.9:443")
+        assert refused["allowed"] is False and refused["rule"]
+        shown = burrow.text("network", "why", "netted", "9.9.9.9:443")
+        assert re.search(r"^allowed +no$", shown, re.M) and refused["reason"] in shown
+        for where in ("9.9.9.9:https", ":443", "9.9.9.9/tcp:4"):
+            assert "is not HOST, HOST:PORT" in burrow.error("network", "why", "netted", where, code=2)
+        assert "on or off" in burrow.error("network", "policy", "netted", "--enabled", "yes", code=2)
+        changed = burrow.json("network", "policy", "netted", "--allow", "9.9.8.1", "--default", "allow", "--observe", "on")
+        assert changed["allow"] == ["9.9.8.1"] and changed["deny"] == ["9.9.9.9"] and changed["observe"] is True and changed["default"] == "allow"
+        assert burrow.json("network", "policy", "netted", "--enabled", "off", "--observe", "off")["enabled"] is False
+        assert "9.9.8.1" in burrow.text("network", "policy", "netted")
+        seen = burrow.json("network", "observe", "netted")
+        assert seen["items"] == [] and seen["refused"] == [] and "policy" in seen
+        assert burrow.text("network", "observed", "netted").startswith("Refused: nothing\n")
+    finally:
+        burrow("delete", "netted", "--confirm")
+
+
+def test_ports_are_exposed_listed_and_shut(burrow):
+    burrow("create", "--name", "ported", "--idle-timeout", "0", "--port", "3000")
+    try:
+        assert [item["port"] for item in burrow.json("port", "list", "ported")] == [3000]
+        made = burrow.json("port", "create", "ported", "4000", "--private", "--expires", "1h", "--protocol", "http")
+        assert made["port"] == 4000 and made["private"] is True and made["token"] and made["protocol"] == "http" and made["tokenExpiresAt"]
+        table = burrow.text("port", "ls", "ported")
+        assert re.search(r"^ *4000 +http +yes ", table, re.M) and made["token"] not in table
+        assert "is shut" in burrow.text("port", "rm", "ported", "4000")
+        assert burrow.json("port", "delete", "ported", "3000")["success"] is True
+        assert burrow.json("port", "list", "ported") == []
+        for words in (["port", "create", "ported", "80"], ["port", "create", "ported", "3000x"], ["create", "--port", "80"]):
+            assert "1024 to 65535" in burrow.error(*words, code=2)
+        assert burrow.error("port", "delete", "ported", "3000", code=3)
+    finally:
+        burrow("delete", "ported", "--confirm")
+
+
+def test_packages_are_asked_of_the_server(burrow):
+    for option in ("--dependency", "--package"):
+        assert "no good; name" in burrow.error("create", option, "no good; name", code=2)
+
+
 # ---- which server ----
 
 def test_contexts_urls_and_keys(server, tmp_path):
