@@ -22,8 +22,6 @@ static const char *const format_names[] = {
     [ARCHIVE_LAYER] = "layer",
 };
 
-#define SOCKET_BYTES (1 << 20) // on their way between the two
-
 /* Above the three that the child gets, so that no dup2 of its start overwrites another's source. */
 static int lift(int fd)
 {
@@ -46,7 +44,6 @@ static int open_again(int fd, int flags, struct error *err)
 static int make_pair(const struct archive_task *task, int pair[2], struct error *err)
 {
     struct timeval patience = {task->timeout_ms / 1000, task->timeout_ms % 1000 * 1000};
-    const int room = SOCKET_BYTES;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return error_sys(err, "make a socket for burrow-archive");
     pair[0] = lift(pair[0]);
@@ -55,9 +52,6 @@ static int make_pair(const struct archive_task *task, int pair[2], struct error 
         setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
         setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0)
         return error_sys(err, "make a socket for burrow-archive");
-    // so that both ends work at once, and not in turns of a few frames; where it cannot be had, it is slower
-    (void)setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
-    (void)setsockopt(pair[1], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
     return 0;
 }
 
