@@ -110,6 +110,18 @@ bool seal_actor(struct core *core, const char *sandbox_id, struct actor *out,
     return true;
 }
 
+char *seal_front_data(struct core *core, const char *sandbox_id)
+{
+    autoptr(sandbox) sandbox = registry_find(core->sandboxes->registry, sandbox_id);
+
+    if (!sandbox)
+        return NULL;
+    autolock(&sandbox->lock);
+    const struct sandbox_record *record = &sandbox->record;
+    bool is_told = record->front_data && !(sandbox_in(record->state) & SANDBOX_ENDING);
+    return is_told ? xstrdup(record->front_data) : NULL;
+}
+
 bool seal_find(struct core *core, bool (*fn)(void *data, const char *sandbox_id), void *data)
 {
     struct sandbox **all;

@@ -30,5 +30,8 @@ bool seal_is(const struct core *core, const char *purpose, const char *sandbox_i
 bool seal_actor(struct core *core, const char *sandbox_id, struct actor *out,
                 enum sandbox_state *state);
 
+/* What a front keeps with it (front_data), the caller's to free; NULL: nothing, or it is not alive. Memory work alone. */
+char *seal_front_data(struct core *core, const char *sandbox_id);
+
 /* Calls fn with the id of each sandbox that is alive until it returns true; whether it did. */
 bool seal_find(struct core *core, bool (*fn)(void *data, const char *sandbox_id), void *data);

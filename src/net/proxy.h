@@ -78,11 +78,11 @@ bool proxy_is_idle(const struct proxy_client *client); // it waits for a request
 
 /* Where a request goes and what is said there. Strings are borrowed for the call. */
 struct proxy_target {
-    const void *route;           // the same for all that may use the same connection
-    const char *host;            // for Host
-    const char *forwarded_proto; // "http", "https"
-    const char *hidden_header;   // is not passed on; or NULL
-    unsigned cookie_port;        // not 0: cookies are marked with it, and unmarked ones stay out
+    const void *route;                      // the same for all that may use the same connection
+    const char *host;                       // for Host
+    const char *forwarded_proto;            // "http", "https"
+    const char *hidden_header, *hidden_too; // are not passed on; or NULL
+    unsigned cookie_port; // not 0: cookies are marked with it, and unmarked ones stay out
 };
 /* Whether the server's connection of its last request can take another to the same route. */
 bool proxy_keeps(struct proxy_client *client, const void *route);

@@ -186,6 +186,12 @@ static void add_length(struct proxy_end *to, const char *name, uint64_t length)
     add_header(to, name, number);
 }
 
+static bool is_hidden(const struct proxy_target *target, const char *name)
+{
+    return (target->hidden_header && strcasecmp(name, target->hidden_header) == 0) ||
+           (target->hidden_too && strcasecmp(name, target->hidden_too) == 0);
+}
+
 void proxy_head_write_request(struct proxy_end *to, const struct http_request *request,
                               const struct proxy_target *target)
 {
@@ -197,7 +203,7 @@ void proxy_head_write_request(struct proxy_end *to, const struct http_request *r
     for (size_t i = 0; i < request->header_count; i++) {
         const struct http_header *header = &request->headers[i];
         if (is_one_of(header->name, not_passed) || is_one_of(header->name, not_passed_up) ||
-            (target->hidden_header && strcasecmp(header->name, target->hidden_header) == 0) ||
+            is_hidden(target, header->name) ||
             (has_named && is_named(request->headers, request->header_count, header->name)))
             continue;
         if (target->cookie_port && strcasecmp(header->name, "Cookie") == 0)

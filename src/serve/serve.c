@@ -397,6 +397,7 @@ static int open_preview(struct server *server, struct error *err)
         .core = server->core,
         .names = server->names,
         .connections = choose_connections((size_t)server->config.max_connections) / 2,
+        .protocol = &e2b_port_protocol,
         .give_back = on_returned,
         .data = server,
     };

@@ -13,6 +13,7 @@
 #include "net/proxy.h"
 #include "web/preview_name.h"
 #include "web/preview_page.h"
+#include "web/preview_protocol.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -61,6 +62,8 @@ struct viewer {
     bool is_named;        // came by a name, which may change from request to request
     uint16_t port, asked; // of the sandbox: of the server's connection, of the request
     char sandbox_id[ID_TEXT];
+    bool is_passage; // the request came by the protocol of a front
+    struct preview_passage passage;
 };
 
 /* A connection that has to be waited for. */
@@ -71,6 +74,7 @@ struct errand {
     uint16_t port;
     enum port_result result;
     int fd;
+    bool is_passage, is_shut; // its sandbox is not to be woken
     struct error err;
 };
 
@@ -158,17 +162,21 @@ static bool make_room(const struct gate *gate)
 
 static void go(struct viewer *viewer, int fd)
 {
-    const struct preview_names *names = &viewer->preview->settings.names;
-    char host[32];
+    const struct preview_settings *settings = &viewer->preview->settings;
+    char host[PREVIEW_HOST_TEXT];
     const struct proxy_target target = {
         .route = viewer,
         .host = host,
-        .forwarded_proto = viewer->is_named ? names->scheme : "http",
+        .forwarded_proto = viewer->is_named ? settings->names.scheme : "http",
         .hidden_header = PREVIEW_TOKEN_HEADER,
+        .hidden_too = viewer->is_passage ? settings->protocol->token_header : NULL,
         .cookie_port = viewer->is_named ? 0 : viewer->gate->host_port,
     };
 
-    (void)snprintf(host, sizeof host, "localhost:%u", viewer->asked);
+    if (viewer->is_passage && viewer->passage.host[0])
+        memcpy(host, viewer->passage.host, sizeof host);
+    else
+        (void)snprintf(host, sizeof host, "localhost:%u", viewer->asked);
     viewer->port = viewer->asked;
     proxy_go(viewer->client, fd, &target);
 }
@@ -177,7 +185,10 @@ static void turn_away(struct viewer *viewer, enum preview_page page)
 {
     struct proxy_client *client = viewer->client;
 
-    preview_page_send(client, proxy_request(client), page, viewer->asked);
+    if (viewer->is_passage)
+        viewer->preview->settings.protocol->refuse(client, &viewer->passage, page);
+    else
+        preview_page_send(client, proxy_request(client), page, viewer->asked);
 }
 
 static void conclude(struct viewer *viewer, enum port_result result, int fd,
@@ -209,7 +220,10 @@ static void end_errand(void *data)
 
     if (viewer && !exposed_is_gone(viewer->gate->exposed)) {
         viewer->errand = NULL;
-        conclude(viewer, errand->result, errand->fd, &errand->err);
+        if (errand->is_shut)
+            turn_away(viewer, PREVIEW_PAUSED);
+        else
+            conclude(viewer, errand->result, errand->fd, &errand->err);
         return;
     }
     if (errand->result == PORT_CONNECTED)
@@ -223,9 +237,15 @@ static void end_errand(void *data)
 static void run_errand(void *data)
 {
     struct errand *errand = data;
+    const struct preview_settings *settings = &errand->preview->settings;
 
-    errand->result = port_connect(ports_of(errand->preview), errand->sandbox_id, errand->port,
-                                  &errand->fd, &errand->err);
+    errand->result = PORT_FAILED;
+    if (!errand->is_passage ||
+        settings->protocol->wake(settings->core, errand->sandbox_id, &errand->err) == 0)
+        errand->result = port_connect(ports_of(errand->preview), errand->sandbox_id, errand->port,
+                                      &errand->fd, &errand->err);
+    else
+        errand->is_shut = error_is(&errand->err, ERROR_ENDED);
     loop_post(errand->preview->loop, end_errand, errand);
 }
 
@@ -236,8 +256,11 @@ static void send_errand(struct viewer *viewer)
     struct turns_owner owner = {.what = id_hash(viewer->sandbox_id)};
     struct error err = {0};
 
-    *errand = (struct errand){
-        .preview = viewer->preview, .viewer = viewer, .port = viewer->asked, .fd = -1};
+    *errand = (struct errand){.preview = viewer->preview,
+                              .viewer = viewer,
+                              .port = viewer->asked,
+                              .fd = -1,
+                              .is_passage = viewer->is_passage};
     memcpy(errand->sandbox_id, viewer->sandbox_id, sizeof errand->sandbox_id);
     owner.who = owner.what;
     if (workers_submit_for(viewer->preview->workers, WORKERS_SLOW, &owner, run_errand, errand,
@@ -275,21 +298,38 @@ static struct exposed *find_named(struct viewer *viewer, const struct http_reque
 {
     struct preview *preview = viewer->preview;
 
+    if (viewer->is_passage) {
+        name->port = viewer->passage.port;
+        return viewer->passage.sandbox_id[0]
+                   ? exposed_find(ports_of(preview), viewer->passage.sandbox_id, name->port)
+                   : NULL;
+    }
     if (!preview_name_read(request->host, preview->settings.names.domain, name))
         return NULL;
     return name->is_token ? exposed_find_token(ports_of(preview), name->word, name->port)
                           : exposed_find(ports_of(preview), name->word, name->port);
 }
 
+/* By a front's protocol, or by a name below the domain. False: neither. */
+static bool read_way(struct viewer *viewer, const struct http_request *request)
+{
+    const struct preview_settings *settings = &viewer->preview->settings;
+    const char *domain = settings->names.domain, *host = request->host;
+    bool is_below = domain && host && preview_name_is_below(host, strlen(host), domain);
+
+    viewer->is_passage = settings->protocol && settings->protocol->read(settings->core, request,
+                                                                        is_below, &viewer->passage);
+    return viewer->is_passage || is_below;
+}
+
 /* False: it was answered. */
 static bool enter_named(struct viewer *viewer, const struct http_request *request, bool *is_opened)
 {
-    const char *domain = viewer->preview->settings.names.domain;
     struct preview_name name = {0};
     struct port_info info;
 
     viewer->asked = 0;
-    if (!request->host || !preview_name_is_below(request->host, strlen(request->host), domain)) {
+    if (!read_way(viewer, request)) {
         turn_away(viewer, PREVIEW_WRONG);
         return false;
     }
@@ -315,7 +355,8 @@ static bool enter_named(struct viewer *viewer, const struct http_request *reques
     }
     memcpy(viewer->sandbox_id, info.sandbox_id, sizeof viewer->sandbox_id);
     viewer->asked = name.port;
-    *is_opened = name.is_token;
+    *is_opened =
+        viewer->is_passage ? viewer->passage.is_opened && info.port == PORT_ALL : name.is_token;
     return true;
 }
 
@@ -348,9 +389,12 @@ static void on_failure(void *owner, struct proxy_client *client, const struct ht
         [PROXY_MALFORMED] = PREVIEW_MALFORMED,
     };
     const struct viewer *viewer = proxy_client_data(client);
+    const struct preview *preview = owner;
 
-    (void)owner;
-    preview_page_send(client, request, pages[failure], viewer->asked);
+    if (viewer->is_passage)
+        preview->settings.protocol->refuse(client, &viewer->passage, pages[failure]);
+    else
+        preview_page_send(client, request, pages[failure], viewer->asked);
 }
 
 static void on_bad_request(void *owner, struct proxy_client *client, int status, const char *text)
@@ -378,12 +422,23 @@ static void on_close(void *owner, struct proxy_client *client)
     free(viewer);
 }
 
+/* Whether a head is for the preview: names below the domain, but for what a front answers there. */
+static bool is_ours(void *owner, const char *head, size_t length)
+{
+    const struct preview_settings *settings = &((const struct preview *)owner)->settings;
+    enum preview_claim claim =
+        settings->protocol ? settings->protocol->claim(head, length) : PREVIEW_NOT_MINE;
+
+    if (claim != PREVIEW_NOT_MINE)
+        return claim == PREVIEW_PORT;
+    return settings->names.domain && preview_name_is_asked(head, length, settings->names.domain);
+}
+
 static bool is_elsewhere(void *owner, struct proxy_client *client, const char *head, size_t length)
 {
     const struct viewer *viewer = proxy_client_data(client);
-    struct preview *preview = owner;
 
-    return viewer->is_named && !preview_name_is_asked(head, length, preview->settings.names.domain);
+    return viewer->is_named && !is_ours(owner, head, length);
 }
 
 static void on_leave(void *owner, int fd, char *bytes, size_t length)
@@ -481,16 +536,11 @@ static void take_over(void *owner, int fd, char *bytes, size_t length)
     loop_post(arrival->preview->loop, on_arrival, arrival);
 }
 
-static bool is_ours(void *owner, const char *head, size_t length)
-{
-    const struct preview *preview = owner;
-
-    return preview_name_is_asked(head, length, preview->settings.names.domain);
-}
-
 const struct http_elsewhere *preview_elsewhere(struct preview *preview)
 {
-    return preview->settings.names.domain ? &preview->elsewhere : NULL;
+    const struct preview_settings *settings = &preview->settings;
+
+    return settings->names.domain || settings->protocol ? &preview->elsewhere : NULL;
 }
 
 // ---- ports of the machine ----

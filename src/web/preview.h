@@ -14,6 +14,7 @@
 #define PREVIEW_TOKEN_HEADER "X-Burrow-Port-Token"
 
 struct core;
+struct preview_protocol;
 
 /* How exposed ports are called from outside. Texts are borrowed. */
 struct preview_names {
@@ -27,7 +28,8 @@ struct preview_settings {
     struct preview_names names;
     const char *hosts[PREVIEW_ADDRESSES]; // where host ports are: "127.0.0.1", "[::1]", ""
     size_t n_hosts;
-    size_t connections; // at once
+    size_t connections;                      // at once
+    const struct preview_protocol *protocol; // of a front; NULL: none
     /* Takes a connection that turns out to be for another host, with the bytes that were read from it. On the preview's thread. */
     void (*give_back)(void *data, int fd, char *bytes, size_t length);
     void *data;
@@ -40,5 +42,5 @@ int preview_new(const struct preview_settings *settings, struct preview **out, s
 void preview_free(struct preview *preview);
 DEFINE_AUTOPTR(preview)
 
-/* For the http server; NULL where there are no names. The preview's. */
+/* For the http server; NULL where there are neither names nor a protocol. The preview's. */
 const struct http_elsewhere *preview_elsewhere(struct preview *preview);

@@ -25,6 +25,7 @@ static const struct {
     [PREVIEW_CROWDED] = {503, "crowded", "too many connections to this port, try again shortly"},
     [PREVIEW_ASLEEP] = {503, "not_awake", "the sandbox could not be woken, try again shortly"},
     [PREVIEW_WRONG] = {421, "misdirected", "there is no such host here"},
+    [PREVIEW_PAUSED] = {502, "paused", "the sandbox is paused: resume it"},
 };
 
 /* By the first type of the two that it names. */

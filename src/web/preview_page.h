@@ -16,6 +16,7 @@ enum preview_page {
     PREVIEW_CROWDED,   // too many connections
     PREVIEW_ASLEEP,    // the sandbox could not be woken
     PREVIEW_WRONG,     // a host that is not below the domain
+    PREVIEW_PAUSED,    // the sandbox is not woken by requests
     PREVIEW_PAGES
 };
 

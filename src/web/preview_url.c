@@ -49,3 +49,10 @@ const char *preview_token_url(struct call *call, const struct port_info *info)
 {
     return info->token[0] ? named(call, info, info->token) : NULL;
 }
+
+const char *preview_domain(struct call *call)
+{
+    const struct preview_names *names = call_work_of(call)->settings->previews;
+
+    return names && names->domain ? call_print(call, "%s%s", names->domain, names->port) : NULL;
+}

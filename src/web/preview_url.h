@@ -14,3 +14,5 @@
 const char *preview_url(struct call *call, const struct port_info *info);
 /* The same with its token in the name; NULL where there are no names, or no token. */
 const char *preview_token_url(struct call *call, const struct port_info *info);
+/* Below which names of exposed ports are, "preview.example.com:8443"; NULL: there are none. Goes with the call. */
+const char *preview_domain(struct call *call);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exposed ports by name: PORT-ID.DOMAIN and PORT-TOKEN.DOMAIN, told apart by Host on the server's own address."""
+import e2b as protocol
 import pytest
 import server as servers
 from client import Raw, check_problem, until
@@ -12,7 +13,8 @@ DOMAIN = "preview.example.test"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     server = servers.Server(tmp_path_factory.mktemp("names") / "data",
-                            options=["--preview-domain", DOMAIN, "--port-range", own_range(place=5)])
+                            options=["--preview-domain", DOMAIN, "--port-range", own_range(place=5)],
+                            environment={"BURROW_E2B_RUNTIME": "base:latest"})
     try:
         yield server.start()
         server.end()
@@ -197,3 +199,20 @@ def test_the_operator_says_how_names_are_reached(own_server, setting, text):
     server.end()
 
 
+def test_names_of_the_hosts_that_e2bs_clients_make(server, api, site):
+    e2b = protocol.E2b(server.port, server.key)
+    sandbox = e2b.create(network={"allowPublicTraffic": False}, allow_internet_access=False)
+    token = sandbox.told["trafficAccessToken"]
+    try:
+        assert sandbox.told["domain"].split(":")[0] == DOMAIN
+        name = f"{PORT}-{sandbox.id}.{DOMAIN}"
+        assert ask(server, name).json["code"] == 403 and ask(server, name.upper()).status == 401
+        opened = ask(server, name, more=f"E2b-Traffic-Access-Token: {token}\r\n")
+        assert opened.status == 502 and opened.json["sandboxId"] == sandbox.id and opened.json["port"] == PORT
+        # envd has a name too; and a sandbox of ours is as before, with a token of theirs or without.
+        envd = ask(server, f"49983-{sandbox.id}.{DOMAIN}", "/health", f"X-Access-Token: {sandbox.token}\r\n")
+        assert envd.status == 204
+        assert ask(server, site.name, more=f"E2b-Traffic-Access-Token: {token}\r\n").status == 200
+        assert ask(server, site.name.replace(str(PORT), "4000")).status == 404
+    finally:
+        sandbox.kill()

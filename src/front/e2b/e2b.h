@@ -6,6 +6,7 @@
  */
 #pragma once
 #include "web/front.h"
+#include "web/preview_protocol.h"
 
 #define E2B_HOME "/home/user" // where commands start
 
@@ -20,4 +21,6 @@ extern const struct e2b_settings e2b_settings_default;
 void e2b_front_init(struct front *front, const struct e2b_settings *settings);
 void e2b_envd_front_init(struct front *front, const struct e2b_settings *settings);
 void e2b_code_front_init(struct front *front, const struct e2b_settings *settings);
+/* Requests to the other ports of sandboxes, for the preview. */
+extern const struct preview_protocol e2b_port_protocol;
 void e2b_front_clear(struct front *front); // no router may use it any more

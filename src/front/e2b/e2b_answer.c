@@ -113,9 +113,23 @@ static bool is_closed_port(const struct call *call, const struct error *err)
     return target.port != E2B_ENVD_PORT;
 }
 
+/* Of a path that is nobody's, too. */
+static bool is_wrong_target(const struct call *call, const struct error *err)
+{
+    struct e2b_target target;
+
+    if (!call->request || !error_is_about(err, "route"))
+        return false;
+    e2b_target_read(call->request, &target);
+    return target.is_wrong;
+}
+
 void envd_on_error(struct call *call, const struct error *err)
 {
-    if (is_absent(err) || is_closed_port(call, err))
+    if (is_wrong_target(call, err))
+        e2b_answer_error(call, 400,
+                         "send both E2b-Sandbox-Id and E2b-Sandbox-Port, the port as a number");
+    else if (is_absent(err) || is_closed_port(call, err))
         answer_absent(call, err);
     else if (rpc_is_service(call))
         rpc_on_error(call, err);

@@ -79,6 +79,7 @@ struct e2b_kept {
     bool has_internet, internet; // as asked
     bool is_private;             // its ports need a token
     const char *network;         // JSON as given; NULL: none
+    const char *mask_host;       // what the servers in it see as Host; NULL: the usual one
 };
 /* Texts are the call's. */
 void e2b_kept_read(struct call *call, const struct sandbox_info *info, struct e2b_kept *out);
@@ -90,11 +91,15 @@ void e2b_write_made(struct call *call, struct json_writer *json, const struct sa
 /* Whether it exists for these clients. */
 bool e2b_is_there(const struct sandbox_info *info);
 bool e2b_is_paused(const struct sandbox_info *info);
+/* All of its ports, for everybody or for who has the token of its traffic. Blocks. */
+int e2b_ports_open(struct call *call, const char *sandbox_id, bool is_private, struct error *err);
+
 /* The sandbox that the path names; 404 for one that has ended. Blocks. */
 int e2b_get(struct call *call, struct sandbox_info *out, struct error *err);
 /* Wakes it, for so long. Blocks. */
-int e2b_wake(struct call *call, const struct sandbox_info *info, int64_t timeout_s,
-             struct error *err);
+int e2b_wake(struct core *core, const struct actor *actor, const char *sandbox_id,
+             int64_t timeout_s, struct error *err);
+#define E2B_WAKE_LEAST_S 300 // of one that traffic has woken
 
 void e2b_member_text(struct json_writer *json, const char *name, const char *text);
 void e2b_member_number(struct json_writer *json, const char *name, int64_t number);

@@ -49,6 +49,12 @@ const char *e2b_network_keep(struct call *call, const struct data_value *network
 /* What cannot be had must not be passed over in silence. */
 static int check(const struct e2b_network_body *network, struct error *err)
 {
+    const char *const letters =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]${}";
+
+    if (network->mask_host && network->mask_host[strspn(network->mask_host, letters)])
+        return error_set(err, ERROR_INVALID,
+                         "network.maskRequestHost: is a host, as in 'localhost:${PORT}'");
     if (network->rules && network->rules->count)
         return error_set(err, ERROR_INVALID,
                          "network.rules: requests are not changed on their way here; use allowOut "

@@ -13,6 +13,7 @@
 #include "front/e2b/e2b_network.h"
 #include "front/e2b/e2b_template.h"
 #include "web/delivery.h"
+#include "web/preview_url.h"
 
 #include <string.h>
 
@@ -38,6 +39,8 @@ const char *e2b_domain(struct call *call)
     const char *domain = e2b_settings_of(call)->domain;
 
     if (domain && *domain)
+        return domain;
+    if ((domain = preview_domain(call)))
         return domain;
     const char *url = strstr(call_base_url(call), "://");
     return url ? call_print(call, "%.*s", (int)strcspn(url + 3, "/"), url + 3) : "localhost";
@@ -222,7 +225,11 @@ static int make(struct call *call, int64_t usual_timeout_s, struct error *err)
         .is_private = body.has_network && body.network.has_public && !body.network.is_public,
         .network =
             body.has_network ? e2b_network_keep(call, value_get(call->body, "network")) : NULL,
+        .mask_host = body.has_network ? body.network.mask_host : NULL,
     };
+    const struct port_request all_ports = {
+        .port = PORT_ALL, .protocol = PORT_HTTP, .is_private = kept.is_private};
+    struct port_info exposed; // a token in it is told to nobody: theirs is a seal
     struct sandbox_request request = {
         .metadata = metadata,
         .runtime = template.runtime,
@@ -235,6 +242,9 @@ static int make(struct call *call, int64_t usual_timeout_s, struct error *err)
                      : body.has_keeps_memory && !body.keeps_memory ? SANDBOX_EXPIRY_DROPS_BOX
                                                                    : SANDBOX_EXPIRY_PAUSES,
         .front_data = e2b_kept_write(call, &kept),
+        .ports = &all_ports,
+        .n_ports = 1,
+        .exposed = &exposed,
     };
     if (e2b_network_ask(call, body.internet, body.has_network ? &body.network : NULL, &request,
                         err) < 0)
@@ -393,7 +403,7 @@ static int wake(struct call *call, const struct time_body *body, bool may_run, s
     if (!was_paused && !may_run)
         return error_refuse(err, ERROR_STATE, "sandbox", "sandbox '%s' is running already",
                             info.id);
-    if (was_paused ? e2b_wake(call, &info, timeout_s, err) < 0
+    if (was_paused ? e2b_wake(call->core, &call->actor, info.id, timeout_s, err) < 0
                    : set_time(call, &info, timeout_s, true, err) < 0)
         return -1;
     return e2b_answer_sandbox(call, was_paused ? 201 : 200, &info);

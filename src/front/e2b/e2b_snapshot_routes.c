@@ -156,15 +156,28 @@ static void write_fork(struct call *call, struct json_writer *json, const struct
     json_map_end(json);
 }
 
+/* One whose ports cannot be reached is none of theirs. */
+static int open_fork(struct call *call, const char *id, bool is_private, struct error *err)
+{
+    struct error ignored = {0};
+
+    if (e2b_ports_open(call, id, is_private, err) == 0)
+        return 0;
+    (void)sandbox_delete(call->core->sandboxes, &call->actor, id, &ignored);
+    return -1;
+}
+
 /* POST /sandboxes/{id}/fork */
 static int fork_sandbox(struct call *call, struct error *err)
 {
     struct fork_body body = {.timeout = TIMEOUT_S, .count = 1};
+    struct e2b_kept kept;
     autoclear(sandbox_info) info = {0};
     autoreply reply = {0};
 
     if (fields_read(call->body, fork_fields, &body, err) < 0 || e2b_get(call, &info, err) < 0)
         return -1;
+    e2b_kept_read(call, &info, &kept);
     reply_init(&reply);
     json_list_begin(&reply.json);
     for (int64_t i = 0; i < body.count; i++) {
@@ -173,7 +186,8 @@ static int fork_sandbox(struct call *call, struct error *err)
         autoclear(sandbox_info) made = {0};
         struct error failed = {0};
         bool is_made =
-            sandbox_fork(call->core, &call->actor, info.id, &changes, NULL, &made, &failed) == 0;
+            sandbox_fork(call->core, &call->actor, info.id, &changes, NULL, &made, &failed) == 0 &&
+            open_fork(call, made.id, kept.is_private, &failed) == 0;
         write_fork(call, &reply.json, is_made ? &made : NULL, &failed);
     }
     json_list_end(&reply.json);
@@ -182,6 +196,25 @@ static int fork_sandbox(struct call *call, struct error *err)
 
 // ---- network, templates ----
 
+static int change_ports(struct call *call, const struct sandbox_info *info,
+                        const struct e2b_network_body *body, struct error *err)
+{
+    struct e2b_kept kept;
+    autoclear(sandbox_info) now = {0};
+
+    if (!info->front_data || (!body->has_public && !body->mask_host))
+        return 0;
+    e2b_kept_read(call, info, &kept);
+    if (body->has_public)
+        kept.is_private = !body->is_public;
+    if (body->mask_host)
+        kept.mask_host = body->mask_host;
+    const struct sandbox_changes changes = {.front_data = e2b_kept_write(call, &kept)};
+    if (body->has_public && e2b_ports_open(call, info->id, kept.is_private, err) < 0)
+        return -1;
+    return sandbox_modify(call->core->sandboxes, &call->actor, info->id, &changes, &now, err);
+}
+
 /* PUT /sandboxes/{id}/network */
 static int set_network(struct call *call, struct error *err)
 {
@@ -189,7 +222,8 @@ static int set_network(struct call *call, struct error *err)
     autoclear(sandbox_info) info = {0};
 
     if (fields_read(call->body, e2b_network_fields, &body, err) < 0 ||
-        e2b_get(call, &info, err) < 0 || e2b_network_change(call, &info, &body, err) < 0)
+        e2b_get(call, &info, err) < 0 || e2b_network_change(call, &info, &body, err) < 0 ||
+        change_ports(call, &info, &body, err) < 0)
         return -1;
     return e2b_answer_empty(call, 204);
 }

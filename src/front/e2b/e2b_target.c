@@ -59,23 +59,32 @@ static bool read_host(const char *host, struct e2b_target *out)
            read_id(dash + 1, (size_t)(dot - dash - 1), out->id);
 }
 
-void e2b_target_read(const struct http_request *request, struct e2b_target *out)
+enum e2b_way e2b_target_find(const char *id, const char *port, const char *host,
+                             struct e2b_target *out)
 {
-    const char *id = http_request_header(request, "E2b-Sandbox-Id");
-    const char *port = http_request_header(request, "E2b-Sandbox-Port");
-    const char *token = http_request_header(request, "X-Access-Token");
-
     *out = (struct e2b_target){.port = E2B_ENVD_PORT};
     if (id || port) {
         out->is_wrong = !id || !port || !read_port(port, strlen(port), &out->port);
         if (id)
             (void)read_id(id, strlen(id), out->id);
         out->is_wrong |= id && strlen(id) > 63;
-    } else if (!read_host(request->host, out)) {
-        *out = (struct e2b_target){.port = E2B_ENVD_PORT};
-        if (token && strlen(token) == E2B_TOKEN_TEXT - 1)
-            (void)read_id(token, ID_LENGTH, out->id);
+        return E2B_BY_HEADER;
     }
+    if (read_host(host, out))
+        return E2B_BY_HOST;
+    *out = (struct e2b_target){.port = E2B_ENVD_PORT};
+    return E2B_BY_NOTHING;
+}
+
+void e2b_target_read(const struct http_request *request, struct e2b_target *out)
+{
+    const char *id = http_request_header(request, "E2b-Sandbox-Id");
+    const char *port = http_request_header(request, "E2b-Sandbox-Port");
+    const char *token = http_request_header(request, "X-Access-Token");
+
+    if (e2b_target_find(id, port, request->host, out) == E2B_BY_NOTHING && token &&
+        strlen(token) == E2B_TOKEN_TEXT - 1)
+        (void)read_id(token, ID_LENGTH, out->id);
 }
 
 bool e2b_target_claims(const struct http_request *request)

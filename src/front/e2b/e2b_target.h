@@ -20,6 +20,11 @@ struct e2b_target {
     unsigned port;
     bool is_wrong; // what names it cannot be read
 };
+enum e2b_way { E2B_BY_NOTHING, E2B_BY_HEADER, E2B_BY_HOST };
+/* By the two headers or the host alone; any may be NULL. */
+enum e2b_way e2b_target_find(const char *id, const char *port, const char *host,
+                             struct e2b_target *out);
+/* By any of them, or by a token. */
 void e2b_target_read(const struct http_request *request, struct e2b_target *out);
 
 /* Whether the request is for a sandbox at all. On the loop. */

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#define WAKE_LEAST_S 300 // of one that traffic has woken
-
 // ---- what is kept ----
 
 static bool truth_of(const struct data_value *map, const char *name)
@@ -26,7 +24,7 @@ void e2b_kept_read(struct call *call, const struct sandbox_info *info, struct e2
     struct error ignored = {0};
     const struct data_value *value;
 
-    *out = (struct e2b_kept){.timeout_s = WAKE_LEAST_S};
+    *out = (struct e2b_kept){.timeout_s = E2B_WAKE_LEAST_S};
     if (!info->front_data ||
         json_read("", info->front_data, strlen(info->front_data), NULL, &document, &ignored) < 0)
         return;
@@ -40,6 +38,8 @@ void e2b_kept_read(struct call *call, const struct sandbox_info *info, struct e2
     out->is_private = truth_of(map, "private");
     out->has_internet = value_get(map, "internet") != NULL;
     out->internet = truth_of(map, "internet");
+    if ((value = value_get(map, "mask")) && value->kind == VALUE_STRING)
+        out->mask_host = call_print(call, "%s", value->text);
     if ((value = value_get(map, "network")) && value->kind == VALUE_STRING)
         out->network = call_print(call, "%s", value->text);
 }
@@ -59,6 +59,8 @@ const char *e2b_kept_write(struct call *call, const struct e2b_kept *kept)
     e2b_member_number(&json, "timeout", kept->timeout_s);
     if (kept->has_internet)
         e2b_member_bool(&json, "internet", kept->internet);
+    if (kept->mask_host)
+        e2b_member_text(&json, "mask", kept->mask_host);
     if (kept->network)
         e2b_member_text(&json, "network", kept->network);
     json_map_end(&json);
@@ -67,17 +69,17 @@ const char *e2b_kept_write(struct call *call, const struct e2b_kept *kept)
 
 // ---- waking ----
 
-int e2b_wake(struct call *call, const struct sandbox_info *info, int64_t timeout_s,
-             struct error *err)
+int e2b_wake(struct core *core, const struct actor *actor, const char *sandbox_id,
+             int64_t timeout_s, struct error *err)
 {
     struct sandbox_changes changes = {.has_expires_at = true,
                                       .expires_at = (int64_t)clock_wall_ms() + timeout_s * 1000};
     autoclear(sandbox_info) now = {0};
 
-    if (sandbox_resume(call->core->sandboxes, &call->actor, info->id, err) < 0 &&
+    if (sandbox_resume(core->sandboxes, actor, sandbox_id, err) < 0 &&
         !error_is(err, ERROR_CONFLICT)) // somebody else has woken it
         return -1;
-    return sandbox_modify(call->core->sandboxes, &call->actor, info->id, &changes, &now, err);
+    return sandbox_modify(core->sandboxes, actor, sandbox_id, &changes, &now, err);
 }
 
 static int asleep(struct error *err)
@@ -104,6 +106,6 @@ int envd_enter(struct call *call, const char **id, struct error *err)
     e2b_kept_read(call, &info, &kept);
     if (!kept.resumes)
         return asleep(err);
-    int64_t seconds = kept.timeout_s > WAKE_LEAST_S ? kept.timeout_s : WAKE_LEAST_S;
-    return e2b_wake(call, &info, seconds, err);
+    int64_t seconds = kept.timeout_s > E2B_WAKE_LEAST_S ? kept.timeout_s : E2B_WAKE_LEAST_S;
+    return e2b_wake(call->core, &call->actor, *id, seconds, err);
 }
