@@ -15,6 +15,7 @@
 
 #define PROCESS 1
 #define LIMIT_MS (30 * 60 * 1000)
+#define NAMES_LIMIT_MS (2 * 60 * 1000)
 #define CERTIFICATES "/etc/ssl/certs/ca-certificates.crt" // of the machine, whose network it is
 #define CERTIFICATES_MAX (1 << 20)
 
@@ -58,9 +59,23 @@ static const char script[] =
     "echo 'I: cleaning up'\n"
     "rm -rf /var/cache/apt/*.bin /var/lib/dpkg/*-old /var/log/apt /var/log/dpkg.log /root/.npm\n";
 
+/* Each name in a line of its own: of packages, and of what they provide. */
+static const char names_script[] =
+    "set -e\n"
+    "mkdir -p /tmp/burrow-install; cd /tmp/burrow-install\n"
+    "cat > ca.crt; printf '%s' \"$HOSTS\" >> /etc/hosts\n"
+    "options=\"-q -o Acquire::http::Timeout=20 -o Acquire::Retries=1"
+    " -o Dir::State::lists=$PWD/lists -o Acquire::Check-Valid-Until=false\"\n"
+    "mkdir -p lists/partial\n"
+    "apt-get update $options --error-on=any\n"
+    "apt-cache $options dumpavail > all\n"
+    "sed -n -e 's/^Package: /N: /p' -e '/^Provides: /{s/^Provides: /N: /;s/ *([^)]*)//g;"
+    "s/, */\\nN: /g;p}' all | sort -u\n";
+
 // ---- what its output says ----
 
 struct hearing {
+    struct buffer *names; // NULL: they are not asked for
     const struct install_options *options;
     char line[512];
     size_t length;
@@ -96,6 +111,12 @@ static const struct {
 
 static void hear_line(struct hearing *hearing, const char *line)
 {
+    struct error ignored = {0};
+
+    if (hearing->names && strncmp(line, "N: ", 3) == 0) {
+        (void)buffer_addf(hearing->names, &ignored, "%s\n", line + 3);
+        return;
+    }
     for (size_t i = 0; i < ARRAY_SIZE(phases); i++)
         if (strcmp(line, phases[i].line) == 0 && hearing->options->on_progress)
             (void)hearing->options->on_progress(hearing->options->data, phases[i].phase,
@@ -208,7 +229,7 @@ static int relay(struct hearing *hearing, int output, struct error *err)
 
 static int run(struct box *box, const char *const *env, struct hearing *hearing, struct error *err)
 {
-    static const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    const char *const argv[] = {"/bin/sh", "-c", hearing->names ? names_script : script, NULL};
     struct process_exit exit = {0};
     autofd input = -1;
     int ends[2];
@@ -220,7 +241,10 @@ static int run(struct box *box, const char *const *env, struct hearing *hearing,
     autofd output = ends[0], far = ends[1];
     const struct process_spec spec = {
         .id = PROCESS,
-        .command = {.argv = argv, .env = env, .directory = "/", .timeout_ms = LIMIT_MS},
+        .command = {.argv = argv,
+                    .env = env,
+                    .directory = "/",
+                    .timeout_ms = hearing->names ? NAMES_LIMIT_MS : LIMIT_MS},
         .output = OUTPUT_PIPE,
         .stdin_fd = input,
         .stdout_fd = far,
@@ -250,9 +274,10 @@ static void fill_env(const struct runtime_image *image, const char *list,
         strings_set(env, "NPM_CONFIG_REGISTRY", hosts->registry);
 }
 
-int install_box_run(struct engine *engine, const struct runtime_image *image, const char *list,
-                    const struct install_options *options, const char *scratch, struct error *err)
+static int run_box(struct engine *engine, const struct runtime_image *image, const char *list,
+                   struct hearing *hearing, const char *scratch, struct error *err)
 {
+    const struct install_options *options = hearing->options;
     const struct box_spec spec = {
         .layers = (const char *const *)image->layers,
         .n_layers = image->n_layers,
@@ -263,7 +288,6 @@ int install_box_run(struct engine *engine, const struct runtime_image *image, co
         .has_network = true,
     };
     autohosts hosts = {0};
-    struct hearing hearing = {.options = options};
     autostrings env = {0};
     struct box *box = NULL;
     struct error ignored = {0};
@@ -275,8 +299,25 @@ int install_box_run(struct engine *engine, const struct runtime_image *image, co
         return error_wrap(err, "start a sandbox to install packages in");
     int result = admit(engine, box, &hosts, err);
     if (result == 0)
-        result = run(box, (const char *const *)env.items, &hearing, err);
+        result = run(box, (const char *const *)env.items, hearing, err);
     (void)box_end(box, &ignored);
     box_free(box);
     return result;
+}
+
+int install_box_run(struct engine *engine, const struct runtime_image *image, const char *list,
+                    const struct install_options *options, const char *scratch, struct error *err)
+{
+    struct hearing hearing = {.options = options};
+
+    return run_box(engine, image, list, &hearing, scratch, err);
+}
+
+int install_box_names(struct engine *engine, const struct runtime_image *image,
+                      const struct install_options *options, struct buffer *names,
+                      struct error *err)
+{
+    struct hearing hearing = {.options = options, .names = names};
+
+    return run_box(engine, image, "apt names", &hearing, NULL, err);
 }

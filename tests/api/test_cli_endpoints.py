@@ -70,8 +70,11 @@ def test_projects_are_words(api):
 
 
 def test_packages_are_checked_without_a_key(api):
-    answer = api.post("/cli/validate/apt-dependencies", {"packages": ["git", "nonsense-package"]}, key=None)
-    assert answer.data == {"valid": ["git", "nonsense-package"], "invalid": []}
+    answer = api.post("/cli/validate/apt-dependencies", {"packages": ["--purge", "a;b"]}, key=None)
+    assert answer.data["valid"] == [] and [one["package"] for one in answer.data["invalid"]] == ["--purge", "a;b"]
+    assert all(one["error"] and one["searchUrl"] for one in answer.data["invalid"])
+    assert api.post("/cli/validate/apt-dependencies", {"packages": []}, key=None).data == {"valid": [], "invalid": []}
+    check_error(api.post("/cli/validate/apt-dependencies", {"packages": ["a"] * 101}, key=None), 400, "INVALID_ARGUMENT", "packages", "100")
     check_error(api.post("/cli/validate/apt-dependencies", {"packages": "git"}, key=None), 400, "INVALID_ARGUMENT", "packages")
     check_error(api.post("/cli/validate/apt-dependencies", {}, key=None), 400, "INVALID_ARGUMENT", "packages")
 

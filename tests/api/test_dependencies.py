@@ -150,3 +150,19 @@ def test_the_other_wire_says_to_come_again_until_they_are_there(server, api, mir
     sandbox = api.sandbox(answers[-1].json["id"])
     assert sandbox.run("figlet", "x").exit_code == 0
     sandbox.delete()
+
+
+def test_names_are_looked_up_in_the_mirrors_lists(server, api, mirror):
+    wanted = ["git", "no-such-package-of-debian", "figlet:amd64", "curl=1.2", "awk"]
+    answers = []
+
+    def is_told():
+        """Where another server of the suite is just asking, or the mirror does not answer, all pass."""
+        answers.append(api.post("/cli/validate/apt-dependencies", {"packages": wanted}, key=None).data)
+        return answers[-1]["invalid"] or "is not known" in server.log or "could not be installed" in server.log
+    until(is_told, "the names to be looked up", seconds=180)
+    if not answers[-1]["invalid"]:
+        pytest.skip("no mirror can be reached")
+    assert [one["package"] for one in answers[-1]["invalid"]] == ["no-such-package-of-debian"]
+    assert answers[-1]["valid"] == ["git", "figlet:amd64", "curl=1.2", "awk"]
+    assert "no such package" in answers[-1]["invalid"][0]["error"]

@@ -99,7 +99,7 @@ def test_an_administrator_adds_makes_and_removes_one(server, api, new):
         assert api.post("/api/v1/runtimes/added/build").json == {"name": "added:latest", "ready": True}
         sandbox = new(runtime="added")
         refused = api.delete("/api/v1/runtimes/added")
-        assert refused.status == 409 and "is in use by a sandbox" in refused.json["detail"], str(refused)
+        assert refused.status == 409 and f"is in use by sandbox {sandbox.id.removeprefix('sbx_')};" in refused.json["detail"].replace("sbx_", ""), str(refused)
         sandbox.delete()
     finally:
         until(lambda: api.delete("/api/v1/runtimes/added").status != 409, "its box to be gone")

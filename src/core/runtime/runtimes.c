@@ -554,6 +554,11 @@ bool runtimes_is_ready(struct runtimes *runtimes, const char *reference)
     return find_entry(runtimes, name, NULL)->image != NULL;
 }
 
+int runtimes_cancel_fd(const struct runtimes *runtimes)
+{
+    return runtimes->cancel_fd;
+}
+
 const char *runtimes_data_dir(const struct runtimes *runtimes)
 {
     return runtimes->data_dir;

@@ -79,5 +79,7 @@ void runtimes_prefetch(struct runtimes *runtimes, const char *reference);
 /* Whether image_get would answer without building. */
 bool runtimes_is_ready(struct runtimes *runtimes, const char *reference);
 
+/* Readable once all is given up. */
+int runtimes_cancel_fd(const struct runtimes *runtimes);
 const char *runtimes_data_dir(const struct runtimes *runtimes);
 const char *runtimes_default(const struct runtimes *runtimes);

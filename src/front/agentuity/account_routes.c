@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the command line asks before and beside its sandbox calls: who it is, its organisation and region, SSH keys. */
 #include "core/account/account.h"
+#include "core/runtime_packages.h"
 #include "core/sandbox/sandbox.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/render.h"
@@ -174,25 +175,66 @@ static const struct field packages_fields[] = {
     {0},
 };
 
+struct refused_package {
+    const char *package, *error, *search_url;
+};
+#define AT(member) offsetof(struct refused_package, member)
+static const struct answer_field refused_fields[] = {
+    {"package", ANSWER_TEXT, AT(package), .is_needed = true},
+    {"error", ANSWER_TEXT, AT(error), .is_needed = true},
+    {"searchUrl", ANSWER_TEXT, AT(search_url), .is_needed = true},
+    {0},
+};
+#undef AT
+
 struct packages {
-    const char *const *valid, *const *invalid;
+    const char **valid;
+    struct answer_list invalid;
 };
 static const struct answer_field checked_fields[] = {
     {"valid", ANSWER_TEXTS, offsetof(struct packages, valid), .is_needed = true},
-    {"invalid", ANSWER_TEXTS, offsetof(struct packages, invalid), .is_needed = true},
+    {"invalid", ANSWER_LIST, offsetof(struct packages, invalid), .is_needed = true,
+     .fields = refused_fields, .item_size = sizeof(struct refused_package)},
     {0},
 };
 static const struct route_answer answers_packages[] = {{200, checked_fields, &answers_data}, {0}};
 
-/* POST /cli/validate/apt-dependencies: none is looked up, so all pass. */
+static struct refused_package refuse_package(const char *name)
+{
+    return (struct refused_package){
+        .package = name,
+        .error = runtime_package_is_name(name) ? "there is no such package"
+                                               : "this is not the name of a package",
+        .search_url = "https://packages.debian.org/",
+    };
+}
+
+/* POST /cli/validate/apt-dependencies: over the default runtime. */
 static int validate_packages(struct call *call, struct error *err)
 {
-    static const char *const none[] = {NULL};
     struct packages_body body = {0};
+    struct packages packages = {0};
+    size_t count = 0, n_valid = 0, n_refused = 0;
 
     if (fields_read(call->body, packages_fields, &body, err) < 0)
         return -1;
-    struct packages packages = {body.packages ? (const char *const *)body.packages : none, none};
+    while (body.packages && body.packages[count])
+        count++;
+    const char **names = call_alloc(call, (count + 1) * sizeof *names);
+    bool *is_there = call_alloc(call, (count + 1) * sizeof *is_there);
+    struct refused_package *refused = call_alloc(call, (count + 1) * sizeof *refused);
+    packages.valid = call_alloc(call, (count + 1) * sizeof *packages.valid);
+    for (size_t i = 0; i < count; i++)
+        names[i] = body.packages[i];
+    if (runtime_packages_find(call->core, names, is_there, err) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        if (is_there[i])
+            packages.valid[n_valid++] = names[i];
+        else
+            refused[n_refused++] = refuse_package(names[i]);
+    }
+    packages.invalid = (struct answer_list){refused, n_refused};
     return envelope_answer(call, 200, checked_fields, &packages);
 }
 
@@ -219,7 +261,7 @@ const struct route agentuity_account_routes[] = {
      .answers = answers_projects},
     {"GET", "/cli/project/{projectId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_project,
      "a project: there is none", .answers = answers_bare},
-    {"POST", "/cli/validate/apt-dependencies", ROUTE_QUICK, ACCESS_OPEN, BODY_JSON,
+    {"POST", "/cli/validate/apt-dependencies", ROUTE_SLOW, ACCESS_OPEN, BODY_JSON,
      validate_packages, "whether packages can be installed", .fields = packages_fields,
      .answers = answers_packages},
     {"GET", "/cli/auth/start", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, refuse_login, "not available",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runtimes: what sandboxes can be started from; administrators add, make and remove them. */
 #include "core/runtime/runtime.h"
+#include "core/sandbox/runtime_users.h"
 #include "front/api/api_page.h"
 
 #include <string.h>
@@ -193,9 +194,10 @@ static int remove_runtime(struct call *call, struct error *err)
 {
     char name[RUNTIME_REFERENCE_TEXT];
 
-    if (name_of(call, name, err) < 0 ||
-        runtime_delete(call->core->runtimes, &call->actor, name, err) < 0)
+    if (name_of(call, name, err) < 0)
         return -1;
+    if (runtime_delete(call->core->runtimes, &call->actor, name, err) < 0)
+        return runtime_name_users(call->core->sandboxes, name, err);
     const char *removed = name;
     return api_answer(call, 200, removed_fields, &removed);
 }
