@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "cli/build_view.h"
 #include "cli/exit.h"
+#include "cli/runtime_remote.h"
 #include "data/json_writer.h"
 #include "engine/box.h"
 #include "runtime/catalog.h"
@@ -19,7 +20,9 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct request {
@@ -27,7 +30,9 @@ struct request {
     const char *mirror;
     const char *registry;
     const char *from;
-    const char *target; // of an export
+    const char *target;  // of an export
+    const char *operand; // the name as it was given
+    struct runtime_where where;
     bool is_json;
     bool is_forced;
     struct runtime_reference reference;          // of the runtime that was named
@@ -47,7 +52,25 @@ struct request {
     }
 
 static const struct option_row plain_rows[] = {DATA_ROW, {0}};
-static const struct option_row json_rows[] = {JSON_ROW, DATA_ROW, {0}};
+#define WHERE_ROW(name, member, argument, help)                                                    \
+    {                                                                                              \
+        name, 0, OPTION_TEXT, offsetof(struct request, where.member), argument, help, NULL         \
+    }
+#define WHERE_ROWS                                                                                 \
+    WHERE_ROW("url", url, "URL", "ask this server (default: BURROW_URL)"),                         \
+        WHERE_ROW("context", context, "NAME", "ask a server that 'burrow context' knows"),         \
+        WHERE_ROW("api-key", api_key, "KEY", "for it (default: BURROW_API_KEY)")
+static const struct option_row show_rows[] = {JSON_ROW, DATA_ROW, WHERE_ROWS, {0}};
+static const struct option_row list_rows[] = {
+    {"limit", 0, OPTION_INTEGER, offsetof(struct request, where.limit), "N",
+     "at most so many (default: all)", NULL, 1, 1000},
+    {"offset", 0, OPTION_INTEGER, offsetof(struct request, where.offset), "N",
+     "leave out so many first", NULL, 0, 1000000},
+    JSON_ROW,
+    DATA_ROW,
+    WHERE_ROWS,
+    {0},
+};
 static const struct option_row build_rows[] = {
     {"mirror", 0, OPTION_TEXT, offsetof(struct request, mirror), "URL",
      "Debian mirror to use (default: the machine's own); behind a comma its security archive",
@@ -173,6 +196,16 @@ static void write_definition(struct json_writer *json, const struct runtime_defi
     json_map_end(json);
 }
 
+static size_t first_of(const struct request *request)
+{
+    return (size_t)request->where.offset;
+}
+
+static size_t end_of(const struct request *request)
+{
+    return request->where.limit > 0 ? first_of(request) + (size_t)request->where.limit : SIZE_MAX;
+}
+
 static int list_json(const struct request *request, struct error *err)
 {
     const struct runtime_definition *definition;
@@ -182,7 +215,10 @@ static int list_json(const struct request *request, struct error *err)
 
     json_writer_init(&json, &text);
     json_list_begin(&json);
-    for (size_t i = 0; (definition = catalog_at(request->catalog, i)); i++) {
+    for (size_t i = first_of(request); i < end_of(request); i++) {
+        definition = catalog_at(request->catalog, i);
+        if (!definition)
+            break;
         runtime_status(request->data_dir, definition, &status);
         write_definition(&json, definition, &status);
     }
@@ -201,7 +237,10 @@ static int list(struct request *request, int *code, struct error *err)
     if (request->is_json)
         return list_json(request, err);
     printf("%-24s %-10s %9s  %-10s  %s\n", "RUNTIME", "STATE", "SIZE", "MADE", "DESCRIPTION");
-    for (size_t i = 0; (definition = catalog_at(request->catalog, i)); i++) {
+    for (size_t i = first_of(request); i < end_of(request); i++) {
+        definition = catalog_at(request->catalog, i);
+        if (!definition)
+            break;
         char name[2 * RUNTIME_NAME], size[32] = "";
 
         runtime_status(request->data_dir, definition, &status);
@@ -413,20 +452,20 @@ static const struct subcommand {
     bool needs_definition; // else a runtime that left the catalog will do
     struct option_set options;
 } commands[] = {
-    {"list",
+    {"list ls",
      list,
      false,
      false,
      false,
      {"burrow runtime list", "[options]", "list the runtimes there are, and whether they are built",
-      NULL, json_rows, list_examples}},
-    {"show",
+      NULL, list_rows, list_examples}},
+    {"show get info",
      show,
      true,
      false,
      true,
      {"burrow runtime show", "[options] NAME[:TAG]", "say what a runtime is made of", NULL,
-      json_rows, show_examples}},
+      show_rows, show_examples}},
     {"build",
      build,
      true,
@@ -475,23 +514,27 @@ static const struct subcommand {
 
 static void print_help(FILE *out)
 {
+    char name[32];
+
     (void)fprintf(
         out, "usage: burrow runtime COMMAND [options] [NAME[:TAG]]\n\n"
              "What sandboxes start from: a catalog of small files, each saying how one is made.\n"
              "Your own go into /etc/burrow/runtimes/NAME.yaml.\n\ncommands:\n");
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-        (void)fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].options.summary);
+        (void)fprintf(out, "  %-8s %s\n", command_name(commands[i].name, name),
+                      commands[i].options.summary);
     (void)fprintf(out, "\nburrow runtime COMMAND --help says more.\n");
 }
 
 static const struct subcommand *find_command(const char *name, struct error *err)
 {
+    static char names[ARRAY_SIZE(commands)][32];
     struct suggestion near = {.wanted = name};
 
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-        if (strcmp(commands[i].name, name) == 0)
+        if (command_has_name(commands[i].name, name))
             return &commands[i];
-        suggestion_consider(&near, commands[i].name);
+        suggestion_consider(&near, command_name(commands[i].name, names[i]));
     }
     error_set(err, ERROR_INVALID, "burrow runtime has no command '%.60s'%s%s%s", name,
               near.nearest ? "; did you mean '" : ": see burrow runtime --help",
@@ -528,6 +571,7 @@ static int read_arguments(const struct subcommand *command, struct request *requ
     if (command->takes_target && !target)
         return error_set(err, ERROR_INVALID, "%s needs a place behind the name: oci:DIR", name);
     request->target = target;
+    request->operand = operand;
     return runtime_reference_parse(operand, &request->reference, err);
 }
 
@@ -547,6 +591,18 @@ static int run_command(const struct subcommand *command, struct request *request
         catalog_find(catalog, &request->reference, &request->definition, err) < 0)
         return -1;
     return command->run(request, code, err);
+}
+
+/* A data directory that was named is this machine's. */
+static bool asks_server(const struct subcommand *command, const struct request *request, int *code)
+{
+    const char *variable = getenv("BURROW_DATA");
+    bool is_here = strcmp(request->data_dir, CLI_DEFAULT_DATA) != 0 &&
+                   (!variable || strcmp(request->data_dir, variable) != 0);
+
+    return (command->run == list || command->run == show) && !is_here &&
+           runtime_remote(&request->where, command->run == show ? request->operand : NULL,
+                          request->is_json, code) == 1;
 }
 
 int cli_runtime(int argc, char **argv)
@@ -569,6 +625,8 @@ int cli_runtime(int argc, char **argv)
         exit_tell(&err);
         return EXIT_USAGE;
     }
+    if (asks_server(command, &request, &code))
+        return code;
     if (run_command(command, &request, &code, &err) == 0)
         return EXIT_DONE;
     exit_tell(&err);

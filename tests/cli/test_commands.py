@@ -476,6 +476,21 @@ def test_ports_are_exposed_listed_and_shut(burrow):
         burrow("delete", "ported", "--confirm")
 
 
+def test_runtimes_of_a_server(burrow, server, tmp_path):
+    there = Cli(tmp_path / "home", BURROW_DATA=str(tmp_path / "nothing"), BURROW_URL=f"http://127.0.0.1:{server.port}", BURROW_API_KEY=server.key)
+    told = there.json("runtime", "list")
+    base = next(item for item in told if item["name"] == "base:latest")
+    assert base["id"].startswith("srt_") and base["state"] == "ready" and len(told) > 2
+    assert there.json("rt", "ls", "--limit", "1", "--offset", "1") == told[1:2]
+    assert there.json("runtime", "show", "base:latest")["id"] == there.json("runtime", "get", base["id"])["id"] == base["id"]
+    assert base["id"] in there.text("runtime", "list") and "base:latest" in there.text("runtime", "info", "base:latest")
+    assert "nothing-such" in there.error("runtime", "show", "nothing-such", code=3)
+    here = burrow.json("runtime", "list", "--limit", "1")
+    assert len(here) == 1 and "definedIn" in here[0]
+    assert "definedIn" in there.json("runtime", "list", "--data", tmp_path / "other")[0]
+    assert "no server at 127.0.0.1:1" in burrow.error("runtime", "list", "--url", "http://127.0.0.1:1", code=5)
+
+
 def test_packages_are_asked_of_the_server(burrow):
     for option in ("--dependency", "--package"):
         assert "no good; name" in burrow.error("create", option, "no good; name", code=2)

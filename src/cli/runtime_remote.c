@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runtimes of a server; see runtime_remote.h. */
+#include "cli/runtime_remote.h"
+
+#include "base/auto.h"
+#include "cli/columns.h"
+#include "cli/contexts.h"
+#include "cli/endpoint.h"
+#include "cli/exit.h"
+#include "cli/invocation.h"
+#include "cli/sandbox_options.h"
+
+#include <stdlib.h>
+
+static const struct column list_columns[] = {
+    {"NAME", "name", COLUMN_TEXT},        {"STATE", "state", COLUMN_TEXT},
+    {">SIZE", "sizeBytes", COLUMN_SIZE},  {"ID", "id", COLUMN_TEXT},
+    {"WHAT", "description", COLUMN_TEXT}, {0}};
+static const struct column fields[] = {{"name", "name", COLUMN_TEXT},
+                                       {"id", "id", COLUMN_TEXT},
+                                       {"what", "description", COLUMN_TEXT},
+                                       {"kind", "kind", COLUMN_TEXT},
+                                       {"state", "state", COLUMN_TEXT},
+                                       {"built", "builtAt", COLUMN_TEXT},
+                                       {"in use", "inUse", COLUMN_TRUTH},
+                                       {"size", "sizeBytes", COLUMN_SIZE},
+                                       {"tags", "tags", COLUMN_WORDS},
+                                       {"keys", "keys", COLUMN_WORDS},
+                                       {"url", "url", COLUMN_TEXT},
+                                       {"readme", "readme", COLUMN_TEXT},
+                                       {0}};
+
+static int ask(struct invocation *invocation, const char *name, struct burrow_error *err)
+{
+    autoanswer answer = NULL;
+
+    if (endpoint_connect(invocation, ENDPOINT_LOOK, err) < 0)
+        return -1;
+    if (!name)
+        return columns_list(invocation, "/runtimes?limit=100",
+                            invocation->limit > 0 ? (uint64_t)invocation->limit : 1000,
+                            list_columns, err);
+    autofree char *path = burrow_path("/runtimes/%s", name, NULL);
+    if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
+        return -1;
+    return columns_fields(invocation, burrow_answer_value(answer), fields, err);
+}
+
+/* Whether anything but the local server is meant. */
+static int is_configured(const struct runtime_where *where, struct burrow_error *err)
+{
+    const char *variable = getenv("BURROW_URL");
+    autocontext context = {0};
+
+    if (where->url || where->context || (variable && *variable))
+        return 1;
+    return contexts_find(NULL, &context, err);
+}
+
+int runtime_remote(const struct runtime_where *where, const char *name, bool is_json, int *code)
+{
+    struct burrow_error err = {0};
+    struct invocation invocation;
+    int found = is_configured(where, &err);
+
+    if (found == 0)
+        return 0;
+    invocation_init(&invocation, NULL);
+    invocation.url = where->url;
+    invocation.context = where->context;
+    invocation.api_key = where->api_key;
+    invocation.limit = where->limit;
+    invocation.offset = where->offset;
+    invocation.is_json = is_json;
+    *code = found < 0 || ask(&invocation, name, &err) < 0 ? say_error(&err, is_json) : EXIT_DONE;
+    invocation_clear(&invocation);
+    return 1;
+}
