@@ -89,7 +89,7 @@ describe('in a sandbox', () => {
   })
 
   it('a limit ends it', async () => {
-    const done = await sandbox.exec('echo begun; sleep 1000', { timeoutMs: 500 })
+    const done = await sandbox.exec('echo begun; sleep 1000', { timeoutMs: 2000 })
     assert.deepEqual([done.exitCode, done.timedOut, done.stdout], [124, true, 'begun\n'])
   })
 
