@@ -2,9 +2,11 @@
 """Sandboxes of images, and their snapshots as images: added, run, changed, snapshotted, exported, added again, run by podman."""
 import io
 import json
+import pathlib
 import shutil
 import subprocess
 import tarfile
+import tempfile
 
 import pytest
 
@@ -133,7 +135,8 @@ def test_what_was_exported_comes_back(place, exported):
 
 @pytest.mark.skipif(not all(PODMAN.values()), reason="podman and runc are not installed")
 def test_podman_runs_what_was_exported(place, exported):
-    words = [PODMAN["podman"], "--root", place.top / "podman", "--runroot", place.top / "podman-run", "--runtime", PODMAN["runc"]]
+    short = pathlib.Path(tempfile.mkdtemp(prefix="bp", dir="/tmp"))  # podman takes 50 characters
+    words = [PODMAN["podman"], "--root", place.top / "podman", "--runroot", short, "--runtime", PODMAN["runc"]]
     limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "--network", "none"]
     try:
         done = subprocess.run([*words, "run", "--rm", *limits, f"oci-archive:{exported}", "/bin/sh", "-c", STATE],
@@ -144,6 +147,7 @@ def test_podman_runs_what_was_exported(place, exported):
     finally:
         subprocess.run([*words, "rmi", "-af"], capture_output=True, timeout=300)
         subprocess.run(["umount", "-l", place.top / "podman/overlay"], capture_output=True)
+        shutil.rmtree(short, ignore_errors=True)
 
 
 def test_a_view_of_the_machine_is_not_exported(api, new, made):
