@@ -166,3 +166,34 @@ def test_names_are_looked_up_in_the_mirrors_lists(server, api, mirror):
     assert [one["package"] for one in answers[-1]["invalid"]] == ["no-such-package-of-debian"]
     assert answers[-1]["valid"] == ["git", "figlet:amd64", "curl=1.2", "awk"]
     assert "no such package" in answers[-1]["invalid"][0]["error"]
+
+
+# ---- npm ----
+
+@pytest.fixture
+def with_npm(own_server):
+    """A server, and a runtime with Debian's npm: the lightest that there is."""
+    server = own_server()
+    name = f"with-npm-{uuid.uuid4().hex[:8]}"
+    subprocess.run([BURROW, "runtime", "build", "npm-tool", "--data", CACHE], check=True, timeout=900, stdout=subprocess.DEVNULL)
+    (server.data / "catalog").mkdir(exist_ok=True)
+    (server.data / "catalog" / f"{name}.yaml").write_text(
+        f"name: {name}\ndescription: d\nbuild:\n  kind: layer\n  from: npm-tool:latest\n  npm: [\"is-number@7.0.0\"]\n")
+    yield server, name
+    server.end()
+    for rest in (CACHE / "runtimes").glob(f"*{name}*"):
+        shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+
+
+def test_an_npm_package_is_there_once_installed(with_npm):
+    server, name = with_npm
+    sandbox, status = made(server, runtime=name, packages=["nanoid@3.3.7"])
+    if sandbox.get()["status"] == "failed" and any(word in server.log for word in ("is not known", "ENOTFOUND", "ETIMEDOUT", "ECONN", "EAI_AGAIN")):
+        pytest.skip("npm's registry cannot be reached")
+    assert (status, sandbox.get()["status"]) == ("creating", "idle"), server.log
+    assert sandbox.get()["packages"] == ["nanoid@3.3.7"]
+    done = sandbox.run("nanoid", "--size", "12")
+    assert done.exit_code == 0, done
+    sandbox.delete()
+    failed, _ = made(server, runtime=name, packages=["no-such-package-of-npm-at-all"])
+    assert failed.get()["status"] == "failed" and "no-such-package-of-npm-at-all" in server.log
