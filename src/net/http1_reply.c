@@ -83,7 +83,7 @@ static void cut_pieces(struct http1_reply *reply)
     }
 }
 
-/* One length, and one coding. */
+/* One length, one coding, and no header without a name. */
 static bool is_framed_well(const struct http1_reply *reply)
 {
     const struct http_header *headers = reply->headers;
@@ -91,6 +91,8 @@ static bool is_framed_well(const struct http1_reply *reply)
     bool is_chunked = false;
 
     for (size_t i = 0; i < reply->told.header_count; i++) {
+        if (!*headers[i].name)
+            return false;
         if (strcasecmp(headers[i].name, "Content-Length") == 0)
             lengths++;
         if (strcasecmp(headers[i].name, "Transfer-Encoding") != 0)
