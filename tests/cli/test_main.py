@@ -47,7 +47,11 @@ def test_each_command_has_help_with_usage():
         done = burrow(command, "--help")
         assert done.returncode == 0, command
         assert f"usage: burrow {command}" in done.stdout
-        assert burrow("help", command).stdout == done.stdout
+        told = burrow("help", command).stdout
+        if command == "network":  # a topic of this name, which leads to the commands
+            assert "'burrow network --help' lists the commands" in told
+        else:
+            assert told == done.stdout
 
 
 def test_a_misspelled_command_is_answered_with_the_nearest():
