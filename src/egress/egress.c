@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starting burrow-egress and speaking with it; see egress.h. */
 #include "egress/egress.h"
+#include "egress/egress_address.h"
 
 #include "base/child.h"
 #include "base/lock.h"
@@ -132,17 +133,16 @@ static int start_program(struct egress *egress, struct error *err)
 
 static int connect_once(const char *data_dir, int *out, struct error *err)
 {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    struct sockaddr_un name;
     autofd sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (sock < 0)
         return error_sys(err, "make a socket for " PROGRAM);
-    if ((size_t)snprintf(name.sun_path, sizeof name.sun_path, "%s/" EGRESS_SOCKET, data_dir) >=
-        sizeof name.sun_path)
-        return error_set(err, ERROR_INVALID, "the data directory '%s' has too long a name",
-                         data_dir);
+    autofd directory = egress_address(data_dir, &name, err);
+    if (directory < 0)
+        return -1;
     if (connect(sock, (const struct sockaddr *)&name, sizeof name) < 0)
-        return error_sys(err, "connect to '%s'", name.sun_path);
+        return error_sys(err, "connect to '%s/" EGRESS_SOCKET "'", data_dir);
     *out = take_fd(sock);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "base/mem.h"
 #include "egress/supervisor.h"
+#include "egress/egress_address.h"
 #include "egress/worker.h"
 
 #include <errno.h>
@@ -42,11 +43,11 @@ static int take_lock(struct supervisor *supervisor, struct error *err)
 
 static int listen_to_servers(struct supervisor *supervisor, struct error *err)
 {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    struct sockaddr_un name;
+    autofd directory = egress_address(supervisor->data_dir, &name, err);
 
-    if ((size_t)snprintf(name.sun_path, sizeof name.sun_path, "%s/" EGRESS_SOCKET,
-                         supervisor->data_dir) >= sizeof name.sun_path)
-        return error_set(err, ERROR_INVALID, "the data directory has too long a name");
+    if (directory < 0)
+        return -1;
     supervisor->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (supervisor->listener < 0)
         return error_sys(err, "make a socket");
@@ -54,7 +55,7 @@ static int listen_to_servers(struct supervisor *supervisor, struct error *err)
     (void)umask(0177);
     if (bind(supervisor->listener, (const struct sockaddr *)&name, sizeof name) < 0 ||
         listen(supervisor->listener, 64) < 0)
-        return error_sys(err, "listen on '%s'", name.sun_path);
+        return error_sys(err, "listen on '%s/" EGRESS_SOCKET "'", supervisor->data_dir);
     return 0;
 }
 
