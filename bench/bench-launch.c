@@ -49,19 +49,14 @@ static const struct {
     {"detach", bench_detach, "sweeps the data directory and lets go of volume and control groups"},
 };
 
-enum { PEERS = 1, ROOT, DATA, ROUNDS, GAP, SECONDS, WORKERS, BOXES, BYTES, HOST_USR };
+enum { PEERS = 1, ROOT, DATA, ROUNDS, GAP, SECONDS, WORKERS, BOXES, BYTES, HOST_USR, NETWORK };
 static const struct option options[] = {
-    {"peers", required_argument, NULL, PEERS},
-    {"root", required_argument, NULL, ROOT},
-    {"usr", no_argument, NULL, HOST_USR},
-    {"data", required_argument, NULL, DATA},
-    {"rounds", required_argument, NULL, ROUNDS},
-    {"gap-ms", required_argument, NULL, GAP},
-    {"seconds", required_argument, NULL, SECONDS},
-    {"workers", required_argument, NULL, WORKERS},
-    {"boxes", required_argument, NULL, BOXES},
-    {"bytes", required_argument, NULL, BYTES},
-    {0},
+    {"peers", required_argument, NULL, PEERS},     {"root", required_argument, NULL, ROOT},
+    {"usr", no_argument, NULL, HOST_USR},          {"network", no_argument, NULL, NETWORK},
+    {"data", required_argument, NULL, DATA},       {"rounds", required_argument, NULL, ROUNDS},
+    {"gap-ms", required_argument, NULL, GAP},      {"seconds", required_argument, NULL, SECONDS},
+    {"workers", required_argument, NULL, WORKERS}, {"boxes", required_argument, NULL, BOXES},
+    {"bytes", required_argument, NULL, BYTES},     {0},
 };
 
 static bool set_option(struct bench *bench, int option, const char *value)
@@ -75,6 +70,8 @@ static bool set_option(struct bench *bench, int option, const char *value)
 
     if (option == HOST_USR)
         bench->has_host_usr = true;
+    else if (option == NETWORK)
+        bench->has_network = true;
     else if (option == BYTES)
         bench->bytes = strtoull(value, NULL, 10);
     else if (option > 0 && (size_t)option < ARRAY_SIZE(texts))

@@ -15,6 +15,7 @@ struct bench {
     const char *peers;    // file of commands, one a line, fields separated by tabs: name, argv...
     const char *root;     // read-only layer of boxes and floor; NULL: neither is measured
     bool has_host_usr;    // the machine's /usr is bound over the layer's
+    bool has_network;     // boxes have a way out, which nobody opens
     const char *data_dir; // engine's; NULL: no library rows
     unsigned rounds;
     unsigned gap_ms; // longest idle gap of the second half

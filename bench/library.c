@@ -49,7 +49,15 @@ static struct box_spec make_spec(const struct bench *bench, bool is_one_shot)
         .max_inodes = 65536,
         .owner_loss = BOX_END,
         .is_one_shot = is_one_shot,
+        .has_network = bench->has_network,
     };
+}
+
+/* Namespaces for the launches that come: with a wire each, or without. */
+static int fill_networks(struct engine *engine, const struct bench *bench, struct error *err)
+{
+    return bench->has_network ? engine_fill_wires(engine, READY_NETWORKS, err)
+                              : engine_fill_networks(engine, READY_NETWORKS, err);
 }
 
 static int launch(struct engine *engine, const struct bench *bench, struct box **out,
@@ -104,7 +112,7 @@ static int library_prepare(struct row *row, struct error *err)
     struct library_row *own = row->data;
     struct library *library = own->library;
     unsigned made = 0;
-    if (engine_fill_networks(library->engine, READY_NETWORKS, err) < 0)
+    if (fill_networks(library->engine, library->bench, err) < 0)
         return -1;
     return own->is_warm ? spare_boxes_fill(library->spares, 1, false, &made, err) : 0;
 }
@@ -183,8 +191,7 @@ static int work(const struct bench *bench, uint64_t deadline, uint64_t *runs, st
         return -1;
     while (bench_now_ns() < deadline && !bench_is_stopped()) {
         struct box *box = NULL;
-        if (engine_fill_networks(engine, READY_NETWORKS, err) < 0 ||
-            launch(engine, bench, &box, err) < 0)
+        if (fill_networks(engine, bench, err) < 0 || launch(engine, bench, &box, err) < 0)
             return -1;
         int failed = run_program(box, err);
         if (end_box(&box, err) < 0 || failed)
@@ -264,8 +271,7 @@ int bench_steps(const struct bench *bench, struct error *err)
         return -1;
     for (unsigned round = 0; round < rounds && !bench_is_stopped(); round++) {
         struct box *box = NULL;
-        if (engine_fill_networks(engine, READY_NETWORKS, err) < 0 ||
-            launch(engine, bench, &box, err) < 0)
+        if (fill_networks(engine, bench, err) < 0 || launch(engine, bench, &box, err) < 0)
             return -1;
         began[n_steps] = bench_now_ns();
         for (unsigned i = 0; i < n_steps; i++)
@@ -292,12 +298,13 @@ static int read_available_bytes(uint64_t *out, struct error *err)
     return 0;
 }
 
-static int fill(struct engine *engine, struct spare_boxes *spares, unsigned count,
+static int fill(struct engine *engine, const struct bench *bench, struct spare_boxes *spares,
                 struct error *err)
 {
+    unsigned count = bench->boxes;
     unsigned made = 0;
     while (spare_boxes_count(spares) < count && !bench_is_stopped()) {
-        if (engine_fill_networks(engine, READY_NETWORKS, err) < 0 ||
+        if (fill_networks(engine, bench, err) < 0 ||
             spare_boxes_fill(spares, READY_NETWORKS, false, &made, err) < 0)
             return error_wrap(err, "box %u", spare_boxes_count(spares));
     }
@@ -315,7 +322,7 @@ static int measure_memory(struct engine *engine, const struct bench *bench,
     if (launch(engine, bench, &first, err) < 0 || end_box(&first, err) < 0)
         return -1;
     bench_sleep_ms(2000);
-    if (read_available_bytes(&before, err) < 0 || fill(engine, spares, bench->boxes, err) < 0)
+    if (read_available_bytes(&before, err) < 0 || fill(engine, bench, spares, err) < 0)
         return -1;
     bench_sleep_ms(2000);
     if (read_available_bytes(&after, err) < 0)
