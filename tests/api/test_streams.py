@@ -224,7 +224,7 @@ def test_an_append_has_a_limit(api):
 
 
 def test_other_paths_at_the_root_are_no_streams(api):
-    for path in ("/nonsense", "/streams", "/stream_/x/y", "/sandboxes"):
+    for path in ("/nonsense", "/streams", "/stream_/x/y", "/boxes"):
         answer = api.get(path)
         assert answer.status == 404 and answer.json["success"] is False
 
