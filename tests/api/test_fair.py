@@ -118,7 +118,8 @@ def test_file_work_ends_when_its_client_has_gone(fair, culprit, archive, send):
     assert culprit.status()["status"] in ("idle", "running")
 
 
-def test_work_on_files_that_takes_too_long_is_given_up(own_server, archive):
+def test_work_on_files_that_takes_too_long_is_given_up(own_server):
+    archive = tar_of(*(member(f"f{n}") for n in range(60000)))  # with all that PID 1 is lent, some seconds
     server = own_server(options=["--file-timeout", "1s"])
     sandbox = server.client.create(**SLOW)
     raw = Raw(server.port)
