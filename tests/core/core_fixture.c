@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
+#include <time.h>
 
 #define PATIENCE_MS 60000
 
@@ -41,7 +42,14 @@ static void clean_up(void)
     }
     free(slots);
     engine_free(engine);
-    if (engine_detach(core_data_dir, &err) < 0)
+    // Boxes of a core that was killed may still be ending.
+    int result = -1;
+    for (int i = 0; result < 0 && i < 200; i++) {
+        result = engine_detach(core_data_dir, &err);
+        if (result < 0)
+            (void)nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    if (result < 0)
         (void)fprintf(stderr, "# %s\n", err.text);
     (void)fd_remove_tree(AT_FDCWD, core_data_dir, &err);
     core_data_dir[0] = '\0';
