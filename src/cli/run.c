@@ -120,7 +120,7 @@ static const char *const examples[] = {
     "$ burrow run --file /workspace/a.py:./a.py -- python3 a.py",
     "$ echo hello | burrow run -- tr a-z A-Z",
     "$ burrow run --json -- uname -a",
-    "$ burrow run --allow 'deb.debian.org' -- apt-get update",
+    "$ burrow run --allow 'mirror.example.org:443' -- curl https://mirror.example.org/",
     NULL,
 };
 
