@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* burrow run: one command in a fresh box, no server: output relayed, the exit code its own. */
+/* burrow run: one command in a fresh box, here, where no server is asked (run_remote.h): output relayed, the exit code its own. */
 #include "cli/commands.h"
 
 #include "base/limits.h"
