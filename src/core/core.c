@@ -153,6 +153,7 @@ static int open_rooms(struct core *core, struct error *err)
                       err) < 0 ||
         start_workers(core, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
+    accounts_set_hub(core->accounts, core->hub);
     runtimes_set_installer(core->runtimes, &(struct image_installer){install, core});
     runtimes_set_places(core->runtimes, core->settings.debian_mirror, core->settings.npm_registry);
     core->layers = layers_new(core->store, engine_volume(core->engine), core->remover);

@@ -4,6 +4,8 @@
 
 #include "store/tables.h"
 
+#define USED_EVERY_MS 60000
+
 #define AT(member) offsetof(struct organisation_record, member)
 static const struct field organisation_fields[] = {
     {"id", FIELD_TEXT, 0, AT(id)},
@@ -33,6 +35,10 @@ static const struct field ssh_key_fields[] = {
     {"comment", FIELD_TEXT, 0, AT(comment)},
     {"public_key", FIELD_TEXT, 0, AT(public_key)},
     {"created_at", FIELD_NUMBER, 0, AT(created_at)},
+    {"name", FIELD_TEXT, 0, AT(name)},
+    {"member", FIELD_TEXT, 0, AT(member)},
+    {"key_id", FIELD_TEXT, 0, AT(key_id)},
+    {"used_at", FIELD_NUMBER, 0, AT(used_at)},
 };
 
 const struct record ssh_key_table = {
@@ -87,29 +93,55 @@ int store_organisation_list(struct store *store, const struct page *page,
     return 0;
 }
 
+void ssh_key_record_clear(struct ssh_key_record *record)
+{
+    record_clear(&ssh_key_table, record);
+}
+
 void ssh_key_list_clear(struct ssh_key_list *list)
 {
     record_rows_clear(&ssh_key_table, list->rows, list->count);
     *list = (struct ssh_key_list){0};
 }
 
-int store_ssh_key_put(struct store *store, const struct ssh_key_record *record, bool *is_new,
-                      struct error *err)
+int store_ssh_key_put(struct store *store, const struct ssh_key_record *record, struct error *err)
 {
-    struct sql_value args[] = {
-        sql_text(record->organisation), sql_text(record->fingerprint),
-        sql_text(record->type),         sql_text(record->comment),
-        sql_text(record->public_key),   sql_number(record->created_at),
-    };
-    int64_t added = 0;
+    return record_put(store, STORE_DURABLE, &ssh_key_table, record, err);
+}
 
-    if (store_run_alone(store, STORE_DURABLE,
-                        "INSERT INTO ssh_keys (organisation, fingerprint, type, comment, "
-                        "public_key, created_at) VALUES ($1, $2, $3, $4, $5, $6) "
-                        "ON CONFLICT (organisation, fingerprint) DO NOTHING",
-                        args, ARRAY_SIZE(args), &added, err) < 0)
-        return error_wrap(err, "keep ssh key '%s'", record->fingerprint);
-    *is_new = added > 0;
+int store_ssh_key_get(struct store *store, const char *organisation, const char *fingerprint,
+                      struct ssh_key_record *out, struct error *err)
+{
+    struct sql_value args[] = {sql_text(fingerprint), sql_text(organisation)};
+
+    return record_get(store, &ssh_key_table, "fingerprint = $1 AND organisation = $2", args,
+                      ARRAY_SIZE(args), fingerprint, out, err);
+}
+
+int store_ssh_key_rename(struct store *store, const char *organisation, const char *fingerprint,
+                         const char *name, struct error *err)
+{
+    struct sql_value args[] = {sql_text(organisation), sql_text(fingerprint), sql_text(name)};
+
+    if (store_run_alone(
+            store, STORE_DURABLE,
+            "UPDATE ssh_keys SET name = $3 WHERE organisation = $1 AND fingerprint = $2", args,
+            ARRAY_SIZE(args), NULL, err) < 0)
+        return error_wrap(err, "rename ssh key '%s'", fingerprint);
+    return 0;
+}
+
+int store_ssh_key_used(struct store *store, const char *organisation, const char *fingerprint,
+                       int64_t now, struct error *err)
+{
+    struct sql_value args[] = {sql_text(organisation), sql_text(fingerprint), sql_number(now),
+                               sql_number(now - USED_EVERY_MS)};
+
+    if (store_run_alone(store, STORE_FAST,
+                        "UPDATE ssh_keys SET used_at = $3 WHERE organisation = $1 AND "
+                        "fingerprint = $2 AND used_at <= $4",
+                        args, ARRAY_SIZE(args), NULL, err) < 0)
+        return error_wrap(err, "note the use of ssh key '%s'", fingerprint);
     return 0;
 }
 
@@ -127,14 +159,15 @@ int store_ssh_key_remove(struct store *store, const char *organisation, const ch
     return 0;
 }
 
-int store_ssh_key_list(struct store *store, const char *organisation, const struct page *page,
+int store_ssh_key_list(struct store *store, const struct owner *owner, const struct page *page,
                        struct ssh_key_list *out, struct error *err)
 {
     struct record_rows rows;
     struct query where;
 
     query_init(&where);
-    query_where_text(&where, "organisation", organisation);
+    query_where_text(&where, "organisation", owner->organisation);
+    query_where_text(&where, "member", owner->member);
     if (record_list(store, &ssh_key_table, &where, "created_at, fingerprint", page, PAGE_MAX, &rows,
                     err) < 0)
         return -1;

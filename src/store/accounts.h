@@ -4,6 +4,7 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "model/owner.h"
 #include "model/quota.h"
 #include "store/store.h"
 
@@ -45,7 +46,13 @@ struct ssh_key_record {
     const char *comment;
     const char *public_key;
     int64_t created_at;
+    const char *name;   // what its owner calls it; NULL: nothing
+    const char *member; // whose it is inside the organisation; NULL: nobody's in particular
+    const char *key_id; // the API key that added it; NULL: the machine's own root did
+    int64_t used_at;    // to the minute; 0: never
 };
+void ssh_key_record_clear(struct ssh_key_record *record);
+#define autosshkeyrecord __attribute__((cleanup(ssh_key_record_clear))) struct ssh_key_record
 
 struct ssh_key_list {
     struct ssh_key_record *rows;
@@ -56,12 +63,19 @@ struct ssh_key_list {
 void ssh_key_list_clear(struct ssh_key_list *list);
 #define autosshkeys __attribute__((cleanup(ssh_key_list_clear))) struct ssh_key_list
 
-/* *is_new: it was not there before. */
-int store_ssh_key_put(struct store *store, const struct ssh_key_record *record, bool *is_new,
-                      struct error *err);
+/* ERROR_CONFLICT: the organisation has it already. */
+int store_ssh_key_put(struct store *store, const struct ssh_key_record *record, struct error *err);
+/* ERROR_NOT_FOUND, noun "ssh key". */
+int store_ssh_key_get(struct store *store, const char *organisation, const char *fingerprint,
+                      struct ssh_key_record *out, struct error *err);
+int store_ssh_key_rename(struct store *store, const char *organisation, const char *fingerprint,
+                         const char *name, struct error *err);
 /* *found: it was there. */
 int store_ssh_key_remove(struct store *store, const char *organisation, const char *fingerprint,
                          bool *found, struct error *err);
-/* Oldest first. */
-int store_ssh_key_list(struct store *store, const char *organisation, const struct page *page,
+/* Notes the time, unless less than a minute has passed since the last one. Not durable at once. */
+int store_ssh_key_used(struct store *store, const char *organisation, const char *fingerprint,
+                       int64_t now, struct error *err);
+/* Oldest first; member NULL: of all. */
+int store_ssh_key_list(struct store *store, const struct owner *owner, const struct page *page,
                        struct ssh_key_list *out, struct error *err);

@@ -3,6 +3,7 @@
 import io
 import re
 import tarfile
+from urllib.parse import quote
 
 from client import query
 
@@ -14,7 +15,7 @@ STREAMS = {"attachExecution", "watchFiles"}
 REFUSED = {"testWebhook": 409}
 # What ends or changes things for all others comes last, in this order.
 LAST = ["moveFile", "deleteFile", "restoreSandboxCheckpoint", "pauseSandbox", "resumeSandbox", "stopExecution", "deleteSandboxContext", "deleteSandboxCheckpoint", "deleteSandboxToken",
-        "deleteSnapshot", "deleteRuntime", "deleteWebhook", "deleteKey", "deleteSandbox"]
+        "deleteSnapshot", "deleteRuntime", "deleteWebhook", "deleteSshKey", "deleteKey", "deleteSandbox"]
 
 
 def archive():
@@ -43,7 +44,7 @@ def make_world(api, document):
         operation = document["paths"][V1 + path]["post"]
         answer = api.post(V1 + path.format(**ids), example_of(operation) if fields is None else fields)
         assert answer.status == 201, f"{path}: {answer}"
-        return answer.json["id"]
+        return answer.json["id"] if "id" in answer.json else quote(answer.json["fingerprint"], safe="")
     example = example_of(document["paths"][f"{V1}/sandboxes"]["post"])
     sandbox = make("/sandboxes", {**example, "name": "first"})
     return {
@@ -54,6 +55,7 @@ def make_world(api, document):
         "checkpoint": make("/sandboxes/{sandbox}/checkpoints", {"name": "first"}, sandbox=sandbox),
         "runtime": make("/runtimes"),
         "key": make("/keys"),
+        "fingerprint": make("/ssh-keys"),
         "token": make("/sandboxes/{sandbox}/tokens", sandbox=sandbox),
         "webhook": make("/webhooks"),
         "port": "3000",
@@ -73,7 +75,7 @@ def send(api, world, entry, exported):
     parameters = [parameter for parameter in operation["parameters"] if "$ref" not in parameter]
     for parameter in parameters:
         if parameter["in"] == "path":
-            is_named = EXAMPLE_ID in parameter["example"] or parameter["name"] == "port"
+            is_named = EXAMPLE_ID in parameter["example"] or parameter["name"] in ("port", "fingerprint")
             assert parameter["description"] and is_named, f"{name}: {parameter}"
     target = re.sub(r"\{(\w+)\}", lambda match: world[match[1]], path)
     asked = {parameter["name"]: str(parameter["example"]).lower() if isinstance(parameter["example"], bool) else parameter["example"]

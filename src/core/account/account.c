@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Organisations and their SSH keys; see account.h. */
+/* Organisations; see account.h. */
 #include "core/account/account.h"
 
 #include "base/clock.h"
@@ -7,7 +7,6 @@
 #include "core/account/account_impl.h"
 #include "core/account/account_info_impl.h"
 #include "core/account/quota.h"
-#include "core/account/ssh_key.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,6 +66,11 @@ void accounts_free(struct accounts *accounts)
     free(accounts);
 }
 
+void accounts_set_hub(struct accounts *accounts, struct hub *hub)
+{
+    accounts->hub = hub;
+}
+
 void accounts_local_actor(const struct accounts *accounts, struct actor *out)
 {
     *out = (struct actor){.is_admin = true, .scopes = SCOPES_ALL};
@@ -100,48 +104,4 @@ int account_change(struct accounts *accounts, const struct actor *actor, const c
         return -1;
     quotas_set_ceilings(accounts->quotas, &next.ceilings);
     return account_organisation(accounts, actor, out, err);
-}
-
-int account_ssh_key_add(struct accounts *accounts, const struct actor *actor, const char *line,
-                        struct ssh_key_info *out, bool *is_new, struct error *err)
-{
-    autosshkey key = {0};
-
-    if (ssh_key_parse(line, &key, err) < 0)
-        return -1;
-    struct ssh_key_record record = {
-        .organisation = actor->organisation,
-        .fingerprint = key.fingerprint,
-        .type = key.type,
-        .comment = key.comment,
-        .public_key = key.text,
-        .created_at = (int64_t)clock_wall_ms(),
-    };
-    if (store_ssh_key_put(accounts->store, &record, is_new, err) < 0)
-        return -1;
-    *out = (struct ssh_key_info){
-        .fingerprint = xstrdup(record.fingerprint),
-        .type = take(key.type),
-        .comment = take(key.comment),
-        .public_key = take(key.text),
-        .created_at = record.created_at,
-    };
-    return 0;
-}
-
-int account_ssh_key_remove(struct accounts *accounts, const struct actor *actor,
-                           const char *fingerprint, bool *found, struct error *err)
-{
-    return store_ssh_key_remove(accounts->store, actor->organisation, fingerprint, found, err);
-}
-
-int account_ssh_key_list(struct accounts *accounts, const struct actor *actor,
-                         const struct page *page, struct ssh_key_infos *out, struct error *err)
-{
-    autosshkeys found = {0};
-
-    if (store_ssh_key_list(accounts->store, actor->organisation, page, &found, err) < 0)
-        return -1;
-    ssh_key_infos_take(out, &found);
-    return 0;
 }

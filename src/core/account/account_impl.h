@@ -5,6 +5,8 @@
  */
 #pragma once
 #include "core/account/account.h"
+#include "store/accounts.h"
+#include "store/keys.h"
 
 struct key_checks; // key.c: answers kept in memory, and the thread that records when keys were used
 
@@ -13,11 +15,18 @@ struct accounts {
     char organisation[ID_TEXT];
     struct key_checks *checks;
     struct quotas *quotas; // quota.h
+    struct hub *hub;       // the core's; NULL: nobody is told
 };
 
 #define KEY_MAXIMUM 256 // characters of a key
 /* SHA-256 of the text. */
 void key_hash(const struct accounts *accounts, const char *text, unsigned char hash[32]);
+
+/* Who has this key, unless it has ended: then false. */
+bool key_actor(const struct accounts *accounts, const struct key_record *key, struct actor *out);
+/* Who has this SSH key, whatever it may do. ERROR_NOT_FOUND: the API key that added it has ended. */
+int ssh_key_actor(struct accounts *accounts, const struct ssh_key_record *record, struct actor *out,
+                  struct error *err);
 
 /* Some key has just been ended: whoever watches is told soon. */
 void key_look_for_ended(struct accounts *accounts);

@@ -25,20 +25,25 @@ void organisation_info_clear(struct organisation_info *info)
     *info = (struct organisation_info){0};
 }
 
-static void ssh_key_info_take(struct ssh_key_info *out, struct ssh_key_record *record)
+void ssh_key_info_take(struct ssh_key_info *out, struct ssh_key_record *record)
 {
     *out = (struct ssh_key_info){
         .fingerprint = take(record->fingerprint),
         .type = take(record->type),
         .comment = take(record->comment),
         .public_key = take(record->public_key),
+        .name = take(record->name),
+        .member = take(record->member),
+        .key_id = take(record->key_id),
         .created_at = record->created_at,
+        .used_at = record->used_at,
     };
 }
 
 void ssh_key_info_clear(struct ssh_key_info *info)
 {
-    const char *const strings[] = {info->fingerprint, info->type, info->comment, info->public_key};
+    const char *const strings[] = {info->fingerprint, info->type,   info->comment, info->public_key,
+                                   info->name,        info->member, info->key_id};
 
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         free((char *)strings[i]);

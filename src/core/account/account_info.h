@@ -18,7 +18,12 @@ struct ssh_key_info {
     const char *type;
     const char *comment;
     const char *public_key; // type and base64, as in authorized_keys
+    const char *name;       // NULL: none was given
+    const char *member;     // whose it is; NULL: nobody's in particular
+    const char *key_id;     // of the API key that added it and that it ends with; NULL: none did
+    bool is_in_use;         // the API key that it ends with is
     int64_t created_at;
+    int64_t used_at; // to the minute
 };
 void ssh_key_info_clear(struct ssh_key_info *info);
 

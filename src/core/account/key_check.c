@@ -296,6 +296,17 @@ static void take_key(struct answer *answer, const struct key_record *key)
     copy_text(answer->selector, sizeof answer->selector, key->selector);
 }
 
+bool key_actor(const struct accounts *accounts, const struct key_record *key, struct actor *out)
+{
+    struct answer answer = {0};
+
+    if (!is_usable(accounts, key, (int64_t)clock_wall_ms()))
+        return false;
+    take_key(&answer, key);
+    fill_actor(accounts, &answer, out);
+    return true;
+}
+
 // A token acts for the key that made it, in one sandbox, as long as both are there.
 static int take_token(struct accounts *accounts, struct answer *answer,
                       const struct key_record *token, int64_t now, bool *is_good, struct error *err)

@@ -13,15 +13,25 @@
 #include <string.h>
 
 #define BLANK " \t\r\n"
+#define RSA_BITS_LEAST 2048
+#define RSA_BITS_MOST 16384
+#define CURVE25519_BYTES 32
 
-static const char *const types[] = {
-    "ssh-ed25519",
-    "ssh-rsa",
-    "ecdsa-sha2-nistp256",
-    "ecdsa-sha2-nistp384",
-    "ecdsa-sha2-nistp521",
-    "sk-ssh-ed25519@openssh.com",
-    "sk-ecdsa-sha2-nistp256@openssh.com",
+// What a blob of a type has behind its name (RFC 4253, 6.6; RFC 5656, 3.1; RFC 8709, 4; PROTOCOL.u2f).
+static const struct key_type {
+    const char *name;
+    const char *curve;    // of ECDSA
+    unsigned coordinates; // bytes of one of a point's two
+    bool is_rsa;
+    bool has_application; // on a security key
+} types[] = {
+    {"ssh-ed25519"},
+    {"ssh-rsa", .is_rsa = true},
+    {"ecdsa-sha2-nistp256", "nistp256", 32},
+    {"ecdsa-sha2-nistp384", "nistp384", 48},
+    {"ecdsa-sha2-nistp521", "nistp521", 66},
+    {"sk-ssh-ed25519@openssh.com", .has_application = true},
+    {"sk-ecdsa-sha2-nistp256@openssh.com", "nistp256", 32, .has_application = true},
 };
 
 static int fail(struct error *err, const char *why)
@@ -32,12 +42,49 @@ static int fail(struct error *err, const char *why)
                         why);
 }
 
-static const char *known_type(const char *word, size_t length)
+static const struct key_type *known_type(const char *word, size_t length)
 {
     for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-        if (strlen(types[i]) == length && memcmp(types[i], word, length) == 0)
-            return types[i];
+        if (strlen(types[i].name) == length && memcmp(types[i].name, word, length) == 0)
+            return &types[i];
     return NULL;
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+// Whether some later word of the line is a type: then what stands before it are options.
+static bool has_options(const char *line)
+{
+    for (const char *at = line; *at;) {
+        size_t length = strcspn(at, BLANK);
+        if (at != line && known_type(at, length))
+            return true;
+        at += length;
+        at += strspn(at, BLANK);
+    }
+    return false;
+}
+
+// Why a line does not begin with a type that is known.
+static const char *explain_type(const char *line, size_t length)
+{
+    static const char certificate[] = "-cert-v01@openssh.com";
+    const size_t tail = sizeof certificate - 1;
+
+    if (begins(line, "-----BEGIN") || begins(line, "PuTTY-User-Key-File"))
+        return "it looks like a private key, which stays with you";
+    if (begins(line, "---- BEGIN SSH2"))
+        return "it is in another form (RFC 4716): ssh-keygen -i -f FILE writes it as a line";
+    if (length > tail && memcmp(line + length - tail, certificate, tail) == 0)
+        return "it is a certificate: give the plain key it was made for";
+    if (length == 7 && begins(line, "ssh-dss"))
+        return "it is a DSA key, which are too weak: make one with ssh-keygen -t ed25519";
+    if (has_options(line))
+        return "it begins with options as in authorized_keys: leave them out";
+    return "it must begin with its type (ssh-ed25519, ssh-rsa, ecdsa-sha2-... or sk-...)";
 }
 
 // Strict: encoding what was read gives the same text again. The caller frees *out.
@@ -63,34 +110,99 @@ static bool decode(const char *text, size_t length, unsigned char **out, size_t 
     return true;
 }
 
-// A blob is strings, each with its length in front (RFC 4253, 6.6); the first is the type again, and every type has more of them.
-static const char *check_blob(const unsigned char *blob, size_t length, const char *type)
-{
-    unsigned parts = 0;
+// A string with its length in front.
+struct part {
+    const unsigned char *at;
+    uint32_t length;
+};
 
-    for (size_t at = 0; at < length; parts++) {
-        if (length - at < 4)
-            return "it is cut off";
-        uint32_t size = (uint32_t)blob[at] << 24 | (uint32_t)blob[at + 1] << 16 |
-                        (uint32_t)blob[at + 2] << 8 | blob[at + 3];
-        at += 4;
-        if (size > length - at)
-            return "it is cut off";
-        if (parts == 0 && (size != strlen(type) || memcmp(blob + at, type, size) != 0))
-            return "its base64 part is of another type than it says";
-        at += size;
-    }
-    return parts >= 2 ? NULL : "it is cut off";
+static bool next_part(struct part *rest, struct part *out)
+{
+    if (rest->length < 4)
+        return false;
+    uint32_t size = (uint32_t)rest->at[0] << 24 | (uint32_t)rest->at[1] << 16 |
+                    (uint32_t)rest->at[2] << 8 | rest->at[3];
+    if (size > rest->length - 4)
+        return false;
+    *out = (struct part){rest->at + 4, size};
+    *rest = (struct part){rest->at + 4 + size, rest->length - 4 - size};
+    return true;
 }
 
-static void make_fingerprint(const unsigned char *blob, size_t length, char out[51])
+static bool part_is(const struct part *part, const char *text)
+{
+    return part->length == strlen(text) && memcmp(part->at, text, part->length) == 0;
+}
+
+// Of a positive number without needless zeroes in front; 0: it is none.
+static unsigned count_bits(const struct part *number)
+{
+    const unsigned char *at = number->at;
+    uint32_t length = number->length;
+
+    if (!length || at[0] & 0x80 || (length > 1 && !at[0] && !(at[1] & 0x80)))
+        return 0;
+    if (!at[0]) {
+        at++;
+        length--;
+    }
+    return length ? length * 8 - (unsigned)(__builtin_clz(at[0]) - 24) : 0;
+}
+
+static const char *check_rsa(struct part *rest)
+{
+    struct part exponent, modulus;
+
+    if (!next_part(rest, &exponent) || !next_part(rest, &modulus))
+        return "it is cut off";
+    unsigned bits = count_bits(&modulus), exponent_bits = count_bits(&exponent);
+    if (exponent_bits < 2 || exponent_bits > 64 || !(exponent.at[exponent.length - 1] & 1))
+        return "its numbers are none of an RSA key";
+    if (bits < RSA_BITS_LEAST)
+        return "it is an RSA key of less than 2048 bits, which is too weak: make one with "
+               "ssh-keygen -t ed25519";
+    return bits <= RSA_BITS_MOST ? NULL : "it is an RSA key of more than 16384 bits";
+}
+
+static const char *check_point(const struct key_type *type, struct part *rest)
+{
+    struct part curve, point;
+
+    if ((type->curve && !next_part(rest, &curve)) || !next_part(rest, &point))
+        return "it is cut off";
+    if (type->curve && !part_is(&curve, type->curve))
+        return "its base64 part is of another curve than it says";
+    if (type->curve ? point.length != 2 * type->coordinates + 1 || point.at[0] != 4
+                    : point.length != CURVE25519_BYTES)
+        return "its base64 part has another length than such keys have";
+    return NULL;
+}
+
+static const char *check_blob(const unsigned char *blob, size_t length, const struct key_type *type)
+{
+    struct part rest = {blob, (uint32_t)length}, name, application;
+
+    if (!next_part(&rest, &name))
+        return "it is cut off";
+    if (!part_is(&name, type->name))
+        return "its base64 part is of another type than it says";
+    const char *fault = type->is_rsa ? check_rsa(&rest) : check_point(type, &rest);
+    if (fault)
+        return fault;
+    if (type->has_application && !next_part(&rest, &application))
+        return "it is cut off";
+    return rest.length ? "its base64 part goes on behind the key" : NULL;
+}
+
+void ssh_key_fingerprint(const void *blob, size_t length, char out[SSH_KEY_FINGERPRINT])
 {
     unsigned char hash[SHA256_DIGEST_LENGTH];
     unsigned char text[4 * ((SHA256_DIGEST_LENGTH + 2) / 3) + 1];
 
     (void)SHA256(blob, length, hash);
     (void)EVP_EncodeBlock(text, hash, sizeof hash);
-    (void)snprintf(out, 51, "SHA256:%.43s", (const char *)text); // without the padding
+    (void)snprintf(out, SSH_KEY_FINGERPRINT, "SHA256:%.43s",
+                   (const char *)text); // without the padding
 }
 
 // One line of UTF-8, without blanks at its end. The caller frees it.
@@ -106,6 +218,8 @@ static const char *read_comment(const char *text, char **out)
             return "its comment is not UTF-8";
         if (text[at] == '\n' || text[at] == '\r')
             return "it has several lines";
+        if ((unsigned char)text[at] < ' ' || text[at] == 0x7f)
+            return "its comment has control characters";
     }
     *out = xstrndup(text, length);
     return NULL;
@@ -121,13 +235,10 @@ int ssh_key_parse(const char *line, struct ssh_key *out, struct error *err)
     if (strlen(line) > SSH_KEY_LINE)
         return fail(err, "it is too long");
     line += strspn(line, BLANK);
-    if (strncmp(line, "-----BEGIN", 10) == 0)
-        return fail(err, "it looks like a private key, which stays with you");
     const char *base64 = line + strcspn(line, BLANK);
-    const char *type = known_type(line, (size_t)(base64 - line));
+    const struct key_type *type = known_type(line, (size_t)(base64 - line));
     if (!type)
-        return fail(err,
-                    "it must begin with its type (ssh-ed25519, ssh-rsa, ecdsa-sha2-... or sk-...)");
+        return fail(err, explain_type(line, (size_t)(base64 - line)));
     base64 += strspn(base64, " \t");
     const char *rest = base64 + strcspn(base64, BLANK);
     if (!decode(base64, (size_t)(rest - base64), &blob, &length))
@@ -136,11 +247,11 @@ int ssh_key_parse(const char *line, struct ssh_key *out, struct error *err)
         (fault = read_comment(rest + strspn(rest, " \t"), &comment)))
         return fail(err, fault);
     *out = (struct ssh_key){
-        .type = xstrdup(type),
-        .text = xasprintf("%s %.*s", type, (int)(rest - base64), base64),
+        .type = xstrdup(type->name),
+        .text = xasprintf("%s %.*s", type->name, (int)(rest - base64), base64),
         .comment = take(comment),
     };
-    make_fingerprint(blob, length, out->fingerprint);
+    ssh_key_fingerprint(blob, length, out->fingerprint);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public keys people log in with. */
-#include "core/account/account.h"
+#include "core/account/ssh_keys.h"
 #include "front/agentuity/agentuity_impl.h"
 
 static const struct answer_field key_fields[] = {
@@ -33,7 +33,7 @@ static int list_ssh_keys(struct call *call, struct error *err)
     json_list_begin(&reply.json);
     while (!is_last) {
         autoclear(ssh_key_infos) keys = {0};
-        if (account_ssh_key_list(call->core->accounts, &call->actor, &page, &keys, err) < 0)
+        if (ssh_key_list(call->core->accounts, &call->actor, &page, &keys, err) < 0)
             return -1;
         write_page(&reply.json, &keys);
         page.offset += (int64_t)keys.count;
@@ -71,8 +71,9 @@ static int add_ssh_key(struct call *call, struct error *err)
     struct added added = {0};
 
     if (fields_read(call->body, add_fields, &body, err) < 0 ||
-        account_ssh_key_add(call->core->accounts, &call->actor, body.public_key, &key,
-                            &added.is_new, err) < 0)
+        ssh_key_add(call->core->accounts, &call->actor,
+                    &(struct ssh_key_request){.line = body.public_key}, &key, &added.is_new,
+                    err) < 0)
         return -1;
     added.fingerprint = key.fingerprint;
     return envelope_answer(call, 200, added_fields, &added);
@@ -97,8 +98,7 @@ static int remove_ssh_key(struct call *call, struct error *err)
     bool found = false;
 
     if (fields_read(call->body, remove_fields, &body, err) < 0 ||
-        account_ssh_key_remove(call->core->accounts, &call->actor, body.fingerprint, &found, err) <
-            0)
+        ssh_key_remove(call->core->accounts, &call->actor, body.fingerprint, &found, err) < 0)
         return -1;
     return envelope_answer(call, 200, removed_fields, &found);
 }

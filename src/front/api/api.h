@@ -16,6 +16,7 @@
 extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
 extern const struct route api_key_routes[];
+extern const struct route api_ssh_key_routes[];
 extern const struct route api_quota_routes[];
 extern const struct route api_token_routes[];
 extern const struct route api_audit_routes[];

@@ -15,6 +15,7 @@ static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
     api_key_routes,
+    api_ssh_key_routes,
     api_quota_routes,
     api_token_routes,
     api_audit_routes,

@@ -127,25 +127,39 @@ TEST(organisations_are_listed_oldest_first)
 TEST(ssh_keys_come_and_go)
 {
     struct store *store = fixture_store();
-    struct ssh_key_record key = {ORGANISATION, "SHA256:x", "ssh-ed25519", "me@here", "AAAA", NOW};
+    struct ssh_key_record key = {ORGANISATION, "SHA256:x", "ssh-ed25519",    "me@here",
+                                 "AAAA",       NOW,        .name = "laptop", .member = "alice"};
+    const struct owner all = {.organisation = ORGANISATION},
+                       bobs = {.organisation = ORGANISATION, .member = "bob"};
     struct page page = {10, 0};
-    autosshkeys list = {0}, gone = {0};
-    bool is_new = false, was_there = false;
+    autosshkeys list = {0}, none = {0}, gone = {0};
+    autosshkeyrecord got = {0}, used = {0}, other = {0};
+    bool was_there = false;
     struct error err = {0};
 
-    CHECK_OK(store_ssh_key_put(store, &key, &is_new, &err), err);
-    CHECK(is_new);
-    CHECK_OK(store_ssh_key_put(store, &key, &is_new, &err), err);
-    CHECK(!is_new);
-    CHECK_OK(store_ssh_key_list(store, ORGANISATION, &page, &list, &err), err);
+    CHECK_OK(store_ssh_key_put(store, &key, &err), err);
+    CHECK(store_ssh_key_put(store, &key, &err) < 0);
+    CHECK(error_is(&err, ERROR_CONFLICT));
+    CHECK_OK(store_ssh_key_list(store, &all, &page, &list, &err), err);
     CHECK_INT(list.total, 1);
     CHECK_STR(list.rows[0].comment, "me@here");
     CHECK_STR(list.rows[0].organisation, ORGANISATION);
+    CHECK_OK(store_ssh_key_list(store, &bobs, &page, &none, &err), err);
+    CHECK_INT(none.total, 0);
+    CHECK_OK(store_ssh_key_rename(store, ORGANISATION, "SHA256:x", "desk", &err), err);
+    CHECK_OK(store_ssh_key_used(store, ORGANISATION, "SHA256:x", NOW, &err), err);
+    CHECK_OK(store_ssh_key_get(store, ORGANISATION, "SHA256:x", &got, &err), err);
+    CHECK_STR(got.name, "desk");
+    CHECK_INT(got.used_at, NOW);
+    CHECK_OK(store_ssh_key_used(store, ORGANISATION, "SHA256:x", NOW + 59000, &err), err);
+    CHECK_OK(store_ssh_key_get(store, ORGANISATION, "SHA256:x", &used, &err), err);
+    CHECK_INT(used.used_at, NOW); // to the minute
+    CHECK(store_ssh_key_get(store, "another", "SHA256:x", &other, &err) < 0);
     CHECK_OK(store_ssh_key_remove(store, ORGANISATION, "SHA256:x", &was_there, &err), err);
     CHECK(was_there);
     CHECK_OK(store_ssh_key_remove(store, ORGANISATION, "SHA256:x", &was_there, &err), err);
     CHECK(!was_there);
-    CHECK_OK(store_ssh_key_list(store, ORGANISATION, &page, &gone, &err), err);
+    CHECK_OK(store_ssh_key_list(store, &all, &page, &gone, &err), err);
     CHECK_INT(gone.count, 0);
 }
 
