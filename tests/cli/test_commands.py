@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -519,6 +520,16 @@ def test_contexts_urls_and_keys(server, tmp_path):
     assert "contexts.json" in burrow.error("list", code=1)
 
 
+def end_process(pid):
+    """Asks one that is no child of ours to end, and waits until it has: it holds its data directory until then."""
+    handle = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGTERM)
+        assert select.select([handle], [], [], PATIENCE)[0], f"process {pid} does not end"
+    finally:
+        os.close(handle)
+
+
 def test_a_server_is_started_in_the_background_and_ends_by_itself(tmp_path):
     data = tmp_path / "data"
     servers.borrow_runtimes(data)
@@ -531,8 +542,8 @@ def test_a_server_is_started_in_the_background_and_ends_by_itself(tmp_path):
         assert found, (data / "server.log").read_text()
     finally:
         for pid in found:
-            os.kill(int(pid), signal.SIGTERM)
-        subprocess.run([BURROW, "detach", "--data", data, "--end-sandboxes"], timeout=PATIENCE, check=False)
+            end_process(int(pid))
+        subprocess.run([BURROW, "detach", "--data", data, "--end-sandboxes"], timeout=PATIENCE, check=True)
 
 
 def test_a_quiet_server_ends(tmp_path_factory):
