@@ -118,7 +118,10 @@ static int start_program(struct egress *egress, struct error *err)
                     (char *)(egress->resolvers ? egress->resolvers : ""),
                     (char *)(egress->proxy ? egress->proxy : ""),
                     NULL};
-    const struct child child = {program, argv, NULL, {CHILD_NOTHING, theirs, CHILD_NOTHING}};
+    const char *roots = getenv(EGRESS_ROOTS);
+    autofree char *named = roots ? xasprintf(EGRESS_ROOTS "=%s", roots) : NULL;
+    char *const env[] = {named, NULL};
+    const struct child child = {program, argv, env, {CHILD_NOTHING, theirs, CHILD_NOTHING}};
     int code = child_start(&child, &pid);
     if (code) {
         (void)error_sys_code(err, code, "start '%s'", program);

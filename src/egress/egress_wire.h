@@ -6,6 +6,8 @@
 #pragma once
 #include "egress/egress.h"
 
+#define EGRESS_ROOTS                                                                               \
+    "SSL_CERT_FILE" // a file of certificates to trust instead of the machine's, as OpenSSL has it
 #define EGRESS_SOCKET "egress.sock" // in the data directory
 #define EGRESS_LOCK "egress.lock"
 #define EGRESS_KEY "egress.key" // the authority, with its key: nobody but the supervisor reads it

@@ -35,7 +35,8 @@ static void become_worker(struct supervisor *supervisor, int link)
 {
     const int from[] = {link, supervisor->sockets[0], supervisor->sockets[1],
                         supervisor->sockets[2], supervisor->sockets[3]};
-    char gateway[16], first[16];
+    const char *roots = getenv(EGRESS_ROOTS);
+    char gateway[16], first[16], named[4200];
     int high[ARRAY_SIZE(from)];
 
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -57,7 +58,8 @@ static void become_worker(struct supervisor *supervisor, int link)
                     first,
                     (char *)(supervisor->proxy.sin6_family ? "proxy" : "direct"),
                     NULL};
-    char *const env[] = {NULL};
+    (void)snprintf(named, sizeof named, EGRESS_ROOTS "=%s", roots ? roots : "");
+    char *const env[] = {roots ? named : NULL, NULL};
     (void)execve("/proc/self/exe", argv, env);
     _exit(1);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network of sandboxes, through the product from end to end, in a world of the test's own (world.py): what is open, what is closed, and who says so."""
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -189,6 +190,30 @@ def test_a_change_in_the_middle_of_a_download_cuts_it(new):
     box.api.delete(f"{V1}/executions/{jobs[0]['id']}")
 
 
+def test_a_download_goes_on_when_its_address_is_no_longer_known(new, world):
+    """An answer is good for a second here (world_services.py); flows that began with it end when they want to."""
+    box = new(allow=["brief.test"])
+    job = box.api.post(f"{box.path}/executions", {"command": ["curl", "-sS", "-m", "300", "http://brief.test/endless", "-o", "/tmp/brief"]}).json
+
+    def size():
+        return int(box.sh("stat -c %s /tmp/brief || echo 0")["stdout"])
+    until(lambda: size() > 4096, "the download")
+    asked = world.seen().count(["dns", "brief.test"])
+    until(lambda: box.code("http://brief.test/") == 200 and world.seen().count(["dns", "brief.test"]) > asked, "the name to be asked for anew")
+    before = size()
+    until(lambda: size() > before + 4096, "the download to go on")
+    assert box.api.get(f"{V1}/executions/{job['id']}").json["state"] == "running"
+    box.api.delete(f"{V1}/executions/{job['id']}")
+
+
+def test_a_rate_holds_what_leaves(new):
+    """A bound from one side alone is safe on a busy machine: so many bytes cannot have left in so short a time."""
+    send = "head -c 3000000 /dev/zero | curl -sS -m 100 -o /dev/null -w '%{time_total}' --data-binary @- http://good.test/"
+    box = new(allow=["good.test"], rateBytes="1Mi")
+    held = float(box.sh(send)["stdout"])
+    assert held > 1.5, "3 MB left in less than they may at 1 MiB a second, with a second's worth at once"
+
+
 def test_a_refused_change_leaves_what_was(new):
     box = new(allow=["good.test"])
     for fields, field in (({"allow": ["not a name"]}, "allow"), ({"deny": ["x.test:99999"]}, "deny"), ({"default": "maybe"}, "default"),
@@ -272,6 +297,25 @@ def test_a_secret_is_never_told(new, net):
                 assert b"never-to-be-seen" not in file.read_bytes(), file
     assert "never-to-be-seen" not in net.log
     assert (net.data / "network.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_secret_goes_to_its_host_and_nowhere_else(world, tmp_path):
+    value = "Bearer on-the-way-alone"
+    with machine(tmp_path / "data", environment={"SSL_CERT_FILE": str(world.certificate)}) as server:
+        box = Box(server, network={"allow": ["good.test", "other.test"], "secrets": [{"host": "good.test", "header": "Authorization", "value": value}]})
+
+        def told(url, *more):
+            ran = box.sh(" ".join(["curl -sS -m 30", *more, url]))
+            assert ran["exitCode"] == 0, ran
+            return json.loads(ran["stdout"])
+        assert told("https://good.test/x") == {"host": "good.test", "path": "/x", "got": 0, "authorization": value}
+        assert told("https://good.test/up", "-H 'Authorization: mine'", "--data-binary abc") == {"host": "good.test", "path": "/up", "got": 3, "authorization": value}
+        assert told("http://good.test/")["authorization"] is None  # not over plain HTTP
+        assert told("https://other.test/", "-k")["authorization"] is None  # TLS is not opened: its own certificate, which nobody here trusts
+        assert box.sh("curl -sS -m 30 https://other.test/")["exitCode"] == 60
+        answer = box.put(allow=["good.test"], secrets=[])
+        assert answer.status == 200 and told("https://good.test/", "-k")["authorization"] is None
+        box.delete()
 
 
 # ---- restarts ----

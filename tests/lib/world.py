@@ -14,7 +14,7 @@ CLONE_NEWNET = 0x40000000
 DNS, ONE, TWO, THREE = "93.184.216.53", "93.184.216.34", "93.184.216.35", "93.184.216.36"
 LAN, METADATA, MACHINE = "192.168.77.2", "169.254.169.254", "93.184.216.1"
 # Two names on one address, one elsewhere; a name that leads into the LAN.
-NAMES = {"good.test": ONE, "evil.test": ONE, "other.test": TWO, "api.wild.test": THREE, "wild.test": THREE, "inside.test": LAN}
+NAMES = {"good.test": ONE, "evil.test": ONE, "other.test": TWO, "api.wild.test": THREE, "wild.test": THREE, "inside.test": LAN, "brief.test": TWO}
 SERVICES = pathlib.Path(__file__).with_name("world_services.py")
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -63,6 +63,7 @@ class World:
         cert = pathlib.Path(self.folder.name) / "cert.pem"
         run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", cert, "-out", f"{cert}.crt", "-days", "2", "-subj", "/CN=test",
             "-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in NAMES))
+        self.certificate = pathlib.Path(f"{cert}.crt")
         cert.write_text(cert.read_text() + pathlib.Path(f"{cert}.crt").read_text())
         enter(f"/run/netns/{self.outside}")
         try:

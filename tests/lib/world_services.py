@@ -30,7 +30,7 @@ def answer(query):
     address = NAMES.get(name)
     found = address if kind == 1 else None
     head = query[:2] + struct.pack("!HHHHH", 0x8180 if address else 0x8183, 1, 1 if found else 0, 0, 0)
-    record = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 60, 4) + socket.inet_aton(found) if found else b""
+    record = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 1 if name == "brief.test" else 60, 4) + socket.inet_aton(found) if found else b""
     return head + query[12:at + 5] + record
 
 
