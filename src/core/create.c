@@ -346,6 +346,7 @@ static int set_box(struct creation *creation, struct pooled *pooled, struct erro
 
     sandbox->box = pooled->box;
     sandbox->runtime_env = pooled->env;
+    sandbox->has_resident = box_has_resident(pooled->box);
     if (sandbox_admit(sandbox, true, err) < 0)
         return -1;
     if (!creation->execution)

@@ -555,6 +555,11 @@ int box_files(struct box *box, const char *user, const char *base, int *out_fd, 
     return 0;
 }
 
+bool box_has_resident(const struct box *box)
+{
+    return box->has_resident;
+}
+
 unsigned box_process_count(const struct box *box)
 {
     return box->n_processes;

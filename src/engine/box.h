@@ -151,6 +151,8 @@ unsigned box_process_count(const struct box *box);
  * behind it, and any adopted one, holds one descriptor: that of box_event_fd.
  */
 void box_settle(struct box *box);
+/* Of one that was made ahead: a process was started in it that waits to be used (spare_boxes.h). It may have ended since. */
+bool box_has_resident(const struct box *box);
 /* The name of its scratch, a kept or a fresh one; the box's. */
 const char *box_scratch(const struct box *box);
 

@@ -99,7 +99,8 @@ struct box {
     char scratch[80]; // its scratch
     bool is_scratch_kept;
     bool is_one_shot;
-    bool has_network; // of an adopted box: it may have
+    bool has_network;  // of an adopted box: it may have
+    bool has_resident; // see box_has_resident
     enum box_owner_loss owner_loss;
     struct cgroup *cgroup;
     int control; // to PID 1

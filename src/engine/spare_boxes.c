@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WARM_UP_ID UINT32_MAX
 #define WARM_UP_MS 10000
@@ -21,12 +22,21 @@ struct spare_boxes {
     unsigned count;
     char *scratch_prefix; // or NULL
     char **warm_up;
-    char *directory;  // of the warm-up
-    struct lock lock; // guards all below; held for memory work only
+    char *directory;                // of the warm-up
+    struct spare_resident resident; // its lists are ours; without argv: none
+    struct lock lock;               // guards all below; held for memory work only
     struct box **waiting;
     _Atomic unsigned n_waiting; // read without the lock
     unsigned n_coming;          // together `count` at most
 };
+
+static size_t count_list(const char *const *list)
+{
+    size_t count = 0;
+    while (list && list[count])
+        count++;
+    return count;
+}
 
 static char **copy_list(const char *const *list, size_t count)
 {
@@ -61,11 +71,19 @@ static void copy_spec(struct spare_boxes *spares, const struct box_spec *spec)
     spares->spec.hold_fd = spec->hold_fd < 0 ? -1 : fcntl(spec->hold_fd, F_DUPFD_CLOEXEC, 3);
 }
 
+static void copy_resident(struct spare_boxes *spares, const struct spare_resident *resident)
+{
+    if (!resident)
+        return;
+    spares->resident = *resident;
+    spares->resident.argv =
+        (const char *const *)copy_list(resident->argv, count_list(resident->argv));
+    spares->resident.env = (const char *const *)copy_list(resident->env, count_list(resident->env));
+}
+
 int spare_boxes_new(struct engine *engine, const struct spare_boxes_options *options,
                     struct spare_boxes **out, struct error *err)
 {
-    size_t n_warm_up = 0;
-
     if (options->spec->scratch)
         return error_set(err, ERROR_INVALID,
                          "sandboxes made ahead cannot have a scratch of a name");
@@ -79,10 +97,9 @@ int spare_boxes_new(struct engine *engine, const struct spare_boxes_options *opt
     spares->count = options->count;
     spares->waiting = xcalloc(options->count, sizeof *spares->waiting);
     copy_spec(spares, options->spec);
-    while (options->warm_up && options->warm_up[n_warm_up])
-        n_warm_up++;
-    if (n_warm_up > 0)
-        spares->warm_up = copy_list(options->warm_up, n_warm_up);
+    if (count_list(options->warm_up) > 0)
+        spares->warm_up = copy_list(options->warm_up, count_list(options->warm_up));
+    copy_resident(spares, options->resident);
     spares->directory = xstrdup(options->directory ? options->directory : "/");
     *out = spares;
     return 0;
@@ -109,6 +126,40 @@ static int warm_up(struct spare_boxes *spares, struct box *box, struct error *er
         box_wait(box, WARM_UP_ID, WARM_UP_MS, &exit, err) < 0)
         return error_wrap(err, "warm up a sandbox");
     return spares->spec.is_one_shot ? box_collect(box, WARM_UP_ID, err) : 0;
+}
+
+/* The read end of a pipe with all of it; -1: it does not fit. */
+static int pipe_with(const char *text, size_t length)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -1;
+    autofd from = ends[0];
+    autofd to = ends[1];
+    if (write(to, text, length) != (ssize_t)length || fcntl(from, F_SETFL, 0) < 0)
+        return -1;
+    return take_fd(from);
+}
+
+/* Without it the box is as good as others. */
+static void start_resident(struct spare_boxes *spares, struct box *box)
+{
+    const struct spare_resident *resident = &spares->resident;
+    struct error ignored = {0};
+
+    if (!resident->argv)
+        return;
+    autofd input = pipe_with(resident->input, resident->input_length);
+    struct process_spec process = {
+        .id = SPARE_RESIDENT,
+        .command = {.argv = resident->argv, .env = resident->env, .directory = "/"},
+        .output = OUTPUT_SPOOL,
+        .stdin_fd = input,
+        .stdout_fd = -1,
+        .stderr_fd = -1,
+    };
+    box->has_resident = input >= 0 && box_spawn(box, &process, NULL, &ignored) == 0;
 }
 
 static void throw_away(struct spare_boxes *spares, struct box *box)
@@ -138,6 +189,8 @@ static int make_one(struct spare_boxes *spares, bool is_hurried, struct box **ou
         throw_away(spares, box);
         return -1;
     }
+    if (!is_hurried)
+        start_resident(spares, box);
     box_settle(box);
     *out = box;
     return 0;
@@ -232,6 +285,8 @@ void spare_boxes_free(struct spare_boxes *spares)
     free((char *)spares->spec.hostname);
     closep(&spares->spec.hold_fd);
     free_list(spares->warm_up);
+    free_list((char **)spares->resident.argv);
+    free_list((char **)spares->resident.env);
     free(spares->directory);
     free(spares);
 }

@@ -9,6 +9,14 @@
 
 struct spare_boxes;
 
+/* A process that is started in each box before it waits, under the id SPARE_RESIDENT, and stays: whoever takes the box may use it. A box without one is good too. */
+#define SPARE_RESIDENT 1
+struct spare_resident {
+    const char *const *argv, *const *env; // NULL-terminated
+    const char *input;                    // all of its standard input: 64 KiB at most
+    size_t input_length;
+};
+
 struct spare_boxes_options {
     const struct box_spec *spec; // copied; its limits are those of a waiting box
     unsigned count;              // to keep waiting
@@ -16,6 +24,7 @@ struct spare_boxes_options {
     const char *const
         *warm_up;          // a command run once in each before it waits (fills caches); NULL: none
     const char *directory; // where it runs, made when missing; NULL: "/"
+    const struct spare_resident *resident; // copied, but for its input; NULL: none
 };
 
 int spare_boxes_new(struct engine *engine, const struct spare_boxes_options *options,
@@ -23,7 +32,7 @@ int spare_boxes_new(struct engine *engine, const struct spare_boxes_options *opt
 
 /*
  * Launches until `count` wait or are being launched, at most `at_most` now; *made tells how many it were. is_hurried: they are
- * not warmed up, which costs as much as running a command.
+ * not warmed up, which costs as much as running a command, and have no resident.
  */
 int spare_boxes_fill(struct spare_boxes *spares, unsigned at_most, bool is_hurried, unsigned *made,
                      struct error *err);

@@ -53,8 +53,9 @@ struct runtime_definition {
     const char *readme;             // or NULL
     const char **command;           // what runs where nothing was asked for; empty: none
     struct runtime_requirements requirements;
-    bool is_internal; // others are made with it; no list over HTTP has it
-    const char *file; // where it is written down
+    const char *interpreter; // that waits in boxes made ahead: "python"; or NULL
+    bool is_internal;        // others are made with it; no list over HTTP has it
+    const char *file;        // where it is written down
     uint64_t hash; // of what decides the result; differs when the definition was changed in earnest
     const char **env; // KEY=VALUE, NULL-terminated; over those of the one below
     enum runtime_kind kind;

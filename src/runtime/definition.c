@@ -294,6 +294,11 @@ static int read_use(const struct data_value *root, struct runtime_definition *de
         value_get_strings(root, "keys", false, &definition->keys, err) < 0 ||
         check_words(root, "keys", definition->keys, UPPER LOWER "_", err) < 0)
         return -1;
+    if (value_get_string(root, "interpreter", false, &definition->interpreter, err) < 0)
+        return -1;
+    if (definition->interpreter && strcmp(definition->interpreter, "python") != 0)
+        return value_error(value_get(root, "interpreter"), err, "must be python, not '%.60s'",
+                           definition->interpreter);
     return read_bool(root, "internal", &definition->is_internal, err);
 }
 
@@ -333,8 +338,9 @@ int definition_read(struct data_document *document, struct runtime_definition *o
                     struct error *err)
 {
     static const char *const known[] = {
-        "name",       "tags", "aliases", "description",  "icon",    "color",    "url",   "readme",
-        "categories", "keys", "env",     "requirements", "command", "internal", "build", NULL};
+        "name",        "tags",    "aliases",    "description", "icon", "color",
+        "url",         "readme",  "categories", "keys",        "env",  "requirements",
+        "interpreter", "command", "internal",   "build",       NULL};
     const struct data_value *root = document->root;
 
     out->aliases = out->categories = out->keys = out->command = out->npm = out->users = no_strings;

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static int put(struct buffer *out, const char *name, const void *data, size_t length,
-               struct error *err)
+int code_put(struct buffer *out, const char *name, const void *data, size_t length,
+             struct error *err)
 {
     if (buffer_addf(out, err, "%s %zu\n", name, length) < 0 ||
         buffer_add(out, data, length, err) < 0)
@@ -19,7 +19,7 @@ static int put(struct buffer *out, const char *name, const void *data, size_t le
     return buffer_add(out, "\n", 1, err);
 }
 
-static int put_env(struct buffer *out, const char *const *env, struct error *err)
+int code_put_env(struct buffer *out, const char *const *env, struct error *err)
 {
     autobuffer text = {0};
 
@@ -27,15 +27,15 @@ static int put_env(struct buffer *out, const char *const *env, struct error *err
         if (buffer_add(&text, env[i], strlen(env[i]) + 1, err) < 0)
             return -1;
     }
-    return text.length ? put(out, "env", text.data, text.length, err) : 0;
+    return text.length ? code_put(out, "env", text.data, text.length, err) : 0;
 }
 
 static int write_request(const struct code_request *request, const struct context_info *context,
                          struct buffer *out, struct error *err)
 {
-    if (put(out, "code", request->code, request->length, err) < 0 ||
-        put_env(out, request->env, err) < 0 ||
-        (context->language == CODE_TYPESCRIPT && put(out, "typed", "1", 1, err) < 0))
+    if (code_put(out, "code", request->code, request->length, err) < 0 ||
+        code_put_env(out, request->env, err) < 0 ||
+        (context->language == CODE_TYPESCRIPT && code_put(out, "typed", "1", 1, err) < 0))
         return -1;
     return buffer_add(out, "\n", 1, err);
 }

@@ -14,6 +14,12 @@ struct contexts {
     struct lock starting[CODE_STRIPES]; // by sandbox: one of its interpreters is started at a time
 };
 
+/* A member of a request to an interpreter: its name, its length and so many bytes. */
+int code_put(struct buffer *out, const char *name, const void *data, size_t length,
+             struct error *err);
+/* The member "env": NAME=VALUE, each ended by NUL; none where there are none. */
+int code_put_env(struct buffer *out, const char *const *env, struct error *err);
+
 /* The socket's name in the box's network, which also says what an execution is the interpreter of: "burrow-context-ID-LANGUAGE". */
 #define CONTEXT_NAME (ID_TEXT + 48)
 const char *context_name(const struct context_info *info, char text[CONTEXT_NAME]);

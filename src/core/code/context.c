@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/code/code_impl.h"
+#include "core/code/resident.h"
 #include "core/execution/execution.h"
 #include "core/execution/executions.h"
 #include "core/sandbox/lookup.h"
@@ -27,6 +28,7 @@ struct contexts *contexts_new(struct executions *executions)
     struct contexts *contexts = xnew(struct contexts);
 
     contexts->executions = executions;
+    executions->sandboxes->resident = resident_describe();
     for (size_t i = 0; i < CODE_STRIPES; i++)
         lock_init(&contexts->starting[i], LOCK_CONTEXTS);
     return contexts;
@@ -181,13 +183,37 @@ static int find_ended(struct contexts *contexts, const struct actor *actor, cons
 
 // ---- starting ----
 
-static int start(struct contexts *contexts, const struct actor *actor, const char *sandbox_id,
+static bool has_resident(struct sandbox *sandbox)
+{
+    autolock(&sandbox->lock);
+    return sandbox->has_resident;
+}
+
+/* The interpreter that waits in the box, where there is one that can be what is asked for; else a new one. */
+static int start_execution(struct contexts *contexts, const struct actor *actor,
+                           struct sandbox *sandbox, enum code_language language,
+                           struct execution_request *request, struct execution_info *out,
+                           struct error *err)
+{
+    const struct execution_request usual = *request;
+    struct error ignored = {0};
+
+    if (resident_speaks(language) && has_resident(sandbox)) {
+        request->input = NULL;
+        request->hand_over = resident_hand_over;
+        if (execution_start(contexts->executions, actor, sandbox->id, request, out, &ignored) == 0)
+            return 0;
+    }
+    return execution_start(contexts->executions, actor, sandbox->id, &usual, out, err);
+}
+
+static int start(struct contexts *contexts, const struct actor *actor, struct sandbox *sandbox,
                  struct context_info *info, struct error *err)
 {
     const struct code_driver driver = code_language_driver(info->language);
     char name[CONTEXT_NAME];
     const char *const argv[] = {driver.program, "-", context_name(info, name), driver.word, NULL};
-    const struct execution_request request = {
+    struct execution_request request = {
         .kind = EXECUTION_CONTEXT,
         .command = {.argv = argv, .directory = info->directory, .user = info->user},
         .input = driver.script,
@@ -196,9 +222,9 @@ static int start(struct contexts *contexts, const struct actor *actor, const cha
     };
     struct execution_info started __attribute__((cleanup(execution_info_clear))) = {0};
 
-    if (execution_start(contexts->executions, actor, sandbox_id, &request, &started, err) < 0)
+    if (start_execution(contexts, actor, sandbox, info->language, &request, &started, err) < 0)
         return -1;
-    (void)snprintf(info->sandbox_id, sizeof info->sandbox_id, "%s", sandbox_id);
+    (void)snprintf(info->sandbox_id, sizeof info->sandbox_id, "%s", sandbox->id);
     (void)snprintf(info->execution_id, sizeof info->execution_id, "%s", started.id);
     info->created_at = started.created_at;
     info->is_running = true;
@@ -207,7 +233,7 @@ static int start(struct contexts *contexts, const struct actor *actor, const cha
     return 0;
 }
 
-static int start_new(struct contexts *contexts, const struct actor *actor, const char *sandbox_id,
+static int start_new(struct contexts *contexts, const struct actor *actor, struct sandbox *sandbox,
                      size_t count, struct context_info *info, struct error *err)
 {
     if (count >= CODE_CONTEXTS)
@@ -215,7 +241,7 @@ static int start_new(struct contexts *contexts, const struct actor *actor, const
                             "the sandbox has %d contexts already; remove one of them",
                             CODE_CONTEXTS);
     id_make(info->id);
-    return start(contexts, actor, sandbox_id, info, err);
+    return start(contexts, actor, sandbox, info, err);
 }
 
 int context_ensure(struct contexts *contexts, const struct actor *actor, struct sandbox *sandbox,
@@ -235,11 +261,11 @@ int context_ensure(struct contexts *contexts, const struct actor *actor, struct 
                                      .directory =
                                          request->directory ? xstrdup(request->directory) : NULL,
                                      .user = request->user ? xstrdup(request->user) : NULL};
-        return start_new(contexts, actor, sandbox->id, count, out, err);
+        return start_new(contexts, actor, sandbox, count, out, err);
     }
     if (find_ended(contexts, actor, sandbox->id, request->context_id, out, err) < 0)
         return -1;
-    return start(contexts, actor, sandbox->id, out, err);
+    return start(contexts, actor, sandbox, out, err);
 }
 
 static bool is_over(struct contexts *contexts, const struct actor *actor,
@@ -355,7 +381,7 @@ int context_create(struct contexts *contexts, const struct actor *actor, const c
         out->language = request->language;
         out->directory = request->directory ? xstrdup(request->directory) : NULL;
         out->user = request->user ? xstrdup(request->user) : NULL;
-        if (start_new(contexts, actor, sandbox->id, count, out, err) < 0)
+        if (start_new(contexts, actor, sandbox, count, out, err) < 0)
             return -1;
     }
     return context_connect(contexts, actor, sandbox, out, &fd, err);
@@ -408,15 +434,22 @@ int context_restart(struct contexts *contexts, const struct actor *actor, const 
                     const char *id, struct error *err)
 {
     struct context_info info __attribute__((cleanup(context_info_clear))) = {0};
+    uint64_t until = clock_monotonic_ms() + START_MS;
+    autoptr(sandbox) sandbox = NULL;
 
-    if (context_get(contexts, actor, sandbox_id, id, &info, err) < 0)
+    if (context_get(contexts, actor, sandbox_id, id, &info, err) < 0 ||
+        lookup_sandbox(contexts->executions->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
     autolock(stripe(contexts, info.sandbox_id));
     if (info.is_running && stop(contexts, actor, &info, "restarted", err) < 0)
         return -1;
-    while (info.is_running && !is_over(contexts, actor, &info)) // its name is free then
+    while (info.is_running && !is_over(contexts, actor, &info)) { // its name is free then
+        if (clock_monotonic_ms() > until)
+            return error_refuse(err, ERROR_SLOW_SANDBOX, "context",
+                                "its interpreter does not end: remove the context");
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    return start(contexts, actor, info.sandbox_id, &info, err);
+    }
+    return start(contexts, actor, sandbox, &info, err);
 }
 
 int context_remove(struct contexts *contexts, const struct actor *actor, const char *sandbox_id,

@@ -34,6 +34,8 @@ struct terminal_size {
     uint16_t rows, cols;
 };
 
+struct sandbox;
+
 struct execution_request {
     enum execution_kind kind;
     /* Its variables are beside the sandbox's; a directory or user of NULL is the sandbox's; timeout_ms may be EXECUTION_DEFAULT. */
@@ -53,6 +55,13 @@ struct execution_request {
     const char *asked;       // JSON: what the front wants to say back; or NULL
     const char *tag;         // what its caller calls it, for execution_find; or NULL
     const struct once *once; // or NULL
+    /*
+     * Instead of a new process: the sandbox's resident (sandbox_object.h), which is told here, once its end would be heard, what it is to be: the
+     * command with its whole environment. -1: it is killed, and nothing was started. ERROR_GONE: there is none (any more). NULL: a new process.
+     */
+    int (*hand_over)(void *data, struct sandbox *sandbox, const struct command *command,
+                     struct error *err);
+    void *hand_over_data;
     const char *
         refused; // why it may not run: it is recorded as failed with this error, and never started; NULL: it may
 };

@@ -416,11 +416,20 @@ static bool try_show(struct sandbox *sandbox, const struct process_exit *exit)
     return held;
 }
 
+/* Whoever has taken it is an execution by now; nobody else can any more. */
+static void forget_resident(struct sandbox *sandbox)
+{
+    autolock(&sandbox->lock);
+    sandbox->has_resident = false;
+}
+
 void execution_on_exit(struct sandbox *sandbox, const struct process_exit *exit)
 {
     struct process_exit *letter = xnew(struct process_exit);
 
     *letter = *exit;
+    if (exit->id == SPARE_RESIDENT)
+        forget_resident(sandbox);
     (void)try_show(sandbox, exit); // else by the letter
     mailbox_post(sandbox, on_letter_exit, letter);
 }

@@ -190,14 +190,34 @@ static void set_number(struct execution *execution, uint32_t number)
     execution->record.number = execution->number = number;
 }
 
+/* The caller holds both locks. */
+static void put_into_list(struct sandbox *sandbox, struct execution *execution)
+{
+    execution->next = sandbox->executions;
+    sandbox->executions = execution_ref(execution);
+}
+
 static void add_to_list(struct sandbox *sandbox, struct execution *execution)
 {
     autolock(&sandbox->record_lock);
     autolock(&sandbox->lock);
     if (execution->number == 0)
         set_number(execution, ++sandbox->last_number);
-    execution->next = sandbox->executions;
-    sandbox->executions = execution_ref(execution);
+    put_into_list(sandbox, execution);
+}
+
+/* From here on its end is heard, so it is either there or has gone before. */
+static int add_resident(struct sandbox *sandbox, struct execution *execution, struct error *err)
+{
+    autolock(&sandbox->record_lock);
+    autolock(&sandbox->lock);
+    if (!sandbox->has_resident)
+        return error_set(err, ERROR_GONE, "nothing waits in the sandbox");
+    sandbox->has_resident = false;
+    set_number(execution, SPARE_RESIDENT);
+    execution->is_spawned = true;
+    put_into_list(sandbox, execution);
+    return 0;
 }
 
 /* A stream made for the command goes; one of the user's is the user's again. */
@@ -251,7 +271,13 @@ int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
     }
     name_outputs(execution, &execution->record);
     execution->record.stdin_stream = copy(execution->input ? stream_id(execution->input) : NULL);
-    add_to_list(sandbox, execution);
+    if (!request->hand_over) {
+        add_to_list(sandbox, execution);
+    } else if (add_resident(sandbox, execution, err) < 0) {
+        drop_streams(sandbox, execution);
+        execution_uncount(sandbox, execution);
+        return -1;
+    }
     *out = take(execution);
     return 0;
 }
@@ -345,19 +371,42 @@ static int open_input(struct sandbox *sandbox, struct execution *execution, int 
     return 0;
 }
 
+/* What runs, with all that the sandbox says; borrowed from the records and from `env`. */
+static struct command command_of(struct sandbox *sandbox, const struct execution *execution,
+                                 struct strings *env)
+{
+    const struct sandbox_record *row = &sandbox->record; // what is read of it never changes
+    struct command command = execution->record.command;
+
+    gather_env(sandbox, execution, env);
+    command.env = (const char *const *)env->items;
+    if (!command.directory)
+        command.directory = row->command.directory;
+    if (!command.user)
+        command.user = row->command.user;
+    return command;
+}
+
+int execution_take_over(struct sandbox *sandbox, struct execution *execution,
+                        const struct execution_request *request, struct error *err)
+{
+    autostrings env = {0};
+    struct command command = command_of(sandbox, execution, &env);
+
+    return request->hand_over(request->hand_over_data, sandbox, &command, err);
+}
+
 int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct error *err)
 {
     const struct execution_record *record = &execution->record;
-    const struct sandbox_record *row = &sandbox->record; // what is read of it never changes
     autostrings env = {0};
     autofd input = -1;
 
-    gather_env(sandbox, execution, &env);
     if (open_input(sandbox, execution, &input, err) < 0)
         return -1;
     struct process_spec spec = {
         .id = execution->number,
-        .command = record->command, // borrowed
+        .command = command_of(sandbox, execution, &env),
         .output = record->kind == EXECUTION_TERMINAL ? OUTPUT_TTY_SPOOL : OUTPUT_SPOOL,
         .rows = execution->rows,
         .cols = execution->cols,
@@ -368,11 +417,6 @@ int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct
         .has_timestamps = record->has_timestamps,
         .output_cap_bytes = (uint64_t)record->output_cap_bytes,
     };
-    spec.command.env = (const char *const *)env.items;
-    if (!spec.command.directory)
-        spec.command.directory = row->command.directory;
-    if (!spec.command.user)
-        spec.command.user = row->command.user;
     autobox held = sandbox_use_box(sandbox, err);
     if (!held)
         return -1;

@@ -32,6 +32,10 @@ void execution_kill(struct sandbox *sandbox, struct execution *execution);
 /* Starts it in the box. */
 int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct error *err);
 
+/* Instead: the sandbox's resident becomes it, as the request says. */
+int execution_take_over(struct sandbox *sandbox, struct execution *execution,
+                        const struct execution_request *request, struct error *err);
+
 /* Its rows, in the caller's transaction, under record_lock. */
 int execution_put(struct sandbox *sandbox, struct execution *execution, struct error *err);
 

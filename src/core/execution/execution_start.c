@@ -179,12 +179,18 @@ static int record_start(const struct start *start, struct execution_record *out,
     return 0;
 }
 
+static int spawn(const struct start *start, struct error *err)
+{
+    return start->request->hand_over
+               ? execution_take_over(start->sandbox, start->execution, start->request, err)
+               : execution_spawn(start->sandbox, start->execution, err);
+}
+
 static int run(struct start *start, struct execution_record *out, struct error *err)
 {
     if (execution_prepare(start->sandbox, start->actor, start->request, &start->execution, err) < 0)
         return -1;
-    if (write_files(start->sandbox, start->request, err) == 0 &&
-        execution_spawn(start->sandbox, start->execution, err) == 0 &&
+    if (write_files(start->sandbox, start->request, err) == 0 && spawn(start, err) == 0 &&
         record_start(start, out, err) == 0)
         return 0;
     execution_abort(start->sandbox, start->execution);

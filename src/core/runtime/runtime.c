@@ -138,6 +138,18 @@ int runtime_check(struct runtimes *runtimes, struct runtime_wish *wish, char *na
     return 0;
 }
 
+bool runtime_has_interpreter(struct runtimes *runtimes, const char *name)
+{
+    const struct runtime_definition *definition;
+    struct runtime_reference reference;
+    autoptr(catalog) catalog = NULL;
+    struct error ignored = {0};
+
+    return runtime_reference_parse(name, &reference, &ignored) == 0 &&
+           load(runtimes, &catalog, &ignored) == 0 &&
+           catalog_find(catalog, &reference, &definition, &ignored) == 0 && definition->interpreter;
+}
+
 int runtime_digest(struct runtimes *runtimes, const char *name, char digest[RUNTIME_DIGEST],
                    struct error *err)
 {

@@ -67,6 +67,9 @@ struct runtime_wish {
 int runtime_check(struct runtimes *runtimes, struct runtime_wish *wish, char *name,
                   struct error *err);
 
+/* Whether its definition says that an interpreter of Python is to wait in boxes that are made ahead. */
+bool runtime_has_interpreter(struct runtimes *runtimes, const char *name);
+
 /* One of the catalog, by name or id ("srt_" left away); the list holds it alone. */
 int runtime_get(struct runtimes *runtimes, const char *reference, struct runtime_list *out,
                 struct error *err);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox/ending.h"
+#include "core/runtime/runtime.h"
 #include "core/runtime/runtimes.h"
 #include "base/strings.h"
 #include "engine/spare_boxes.h"
@@ -256,6 +257,14 @@ int pool_launch_record(struct pool *pool, const struct sandbox_record *record, s
     return pool_take(pool, &request, out, err);
 }
 
+/* Whether an interpreter is started ahead in boxes of this shape. */
+static bool has_resident(const struct pool *pool, const char *runtime,
+                         const struct pool_request *shape)
+{
+    return pool->sandboxes->resident.argv && !shape->is_one_shot &&
+           runtime_has_interpreter(pool->sandboxes->runtimes, runtime);
+}
+
 static int make_boxes(struct pool *pool, struct spares *spares, unsigned which, unsigned count,
                       struct error *err)
 {
@@ -266,6 +275,7 @@ static int make_boxes(struct pool *pool, struct spares *spares, unsigned which, 
         .limits = settings->limits,
     };
     static const char *const warm_up[] = {"/bin/true", NULL};
+    struct spare_resident resident = pool->sandboxes->resident;
     autofree struct box_bind *binds = borrow_binds(image_runtime(spares->image));
     struct box_spec spec = describe(image_runtime(spares->image), &shape, binds);
     const struct spare_boxes_options options = {
@@ -274,7 +284,9 @@ static int make_boxes(struct pool *pool, struct spares *spares, unsigned which, 
         .warm_up = warm_up,
         .directory = settings->spare_directory,
         .scratch_prefix = which % SPARE_PLAIN == SPARE_KEPT ? POOL_SCRATCH : NULL,
+        .resident = has_resident(pool, settings->default_runtime, &shape) ? &resident : NULL,
     };
+    resident.env = (const char *const *)image_runtime(spares->image)->env;
     return count ? spare_boxes_new(pool->sandboxes->engine, &options, &spares->of[which], err) : 0;
 }
 

@@ -85,6 +85,10 @@ static int put_box(struct sandbox *sandbox, struct error *err)
 /* Whose counters begin again. */
 static void set_box(struct sandbox *sandbox, struct pooled *pooled)
 {
+    {
+        autolock(&sandbox->lock);
+        sandbox->has_resident = box_has_resident(pooled->box);
+    }
     sandbox->box = take(pooled->box);
     sandbox->is_box_over = false;
     sandbox->sampled_ms = (int64_t)clock_monotonic_ms();

@@ -57,7 +57,8 @@ struct sandbox *sandbox_new(struct sandboxes *sandboxes, const struct sandbox_re
     lock_condition_init(&sandbox->changed);
     lock_init(&sandbox->mailbox.lock, LOCK_MAILBOX);
     sandbox_record_copy(&sandbox->record, record);
-    sandbox->last_number = (uint32_t)record->process_count;
+    sandbox->last_number =
+        record->process_count > SPARE_RESIDENT ? (uint32_t)record->process_count : SPARE_RESIDENT;
     sandbox->counted_cpu_ms = record->counted_cpu_ms;
     sandbox->counted_egress_bytes = record->counted_egress_bytes;
     sandbox->n_noticed = 1;

@@ -47,8 +47,10 @@ struct sandbox {
     struct sandbox_record
         record; // strings are ours; those that nobody changes (id, owner, argv, home …) are read freely
     struct execution
-        *executions;       // not ended; each holds a reference. Changed under record_lock too
-    uint32_t last_number;  // of an execution
+        *executions; // not ended; each holds a reference. Changed under record_lock too
+    bool
+        has_resident; // a process waits in its box, with the number SPARE_RESIDENT, for an execution that takes it
+    uint32_t last_number;  // of an execution; none but the resident has SPARE_RESIDENT
     unsigned n_executions; // begun, about to or queued; without jobs
     unsigned n_jobs;       // terminals too, and
     unsigned n_terminals;  // these alone

@@ -8,7 +8,7 @@
 #include "base/auto.h"
 #include "base/lock.h"
 #include "core/settings.h"
-#include "engine/box.h"
+#include "engine/spare_boxes.h"
 #include "loop/workers.h"
 #include "store/executions.h"
 #include "store/sandboxes.h"
@@ -83,6 +83,8 @@ struct sandboxes {
     struct executions *executions;
     // Likewise by the port room.
     struct sandbox_end_watch end_watch;
+    // Likewise by the code room: what waits in spare boxes of runtimes whose definition names an interpreter; without argv: nothing.
+    struct spare_resident resident; // without env, which is the runtime's
 
     // Its own.
     struct registry *registry;
