@@ -12,7 +12,7 @@ PACKAGES = {
     "btrfs": "btrfs-progs",
     "busybox": "busybox-static", "cpio": "cpio", "curl": "curl", "docker-registry": "docker-registry", "skopeo": "skopeo", "podman": "podman", "gcc": "gcc", "mkfs.btrfs": "btrfs-progs", "mkfs.ext4": "e2fsprogs",
     "mkfs.xfs": "xfsprogs", "mmdebstrap": "mmdebstrap", "node": "nodejs", "npm": "npm", "nm": "binutils", "openssl": "openssl", "patch": "patch", "python3": "python3",
-    "qemu-system-x86_64": "qemu-system-x86", "readelf": "binutils", "scdoc": "scdoc", "ssh-keygen": "openssh-client",
+    "qemu-system-x86_64": "qemu-system-x86", "readelf": "binutils", "scdoc": "scdoc", "sftp": "openssh-client", "ssh": "openssh-client", "ssh-keygen": "openssh-client",
     "strace": "strace", "strip": "binutils", "zstd": "zstd", "git": "git", "nft": "nftables", "ip": "iproute2",
     "fish": "fish", "zsh": "zsh",
 }
