@@ -13,6 +13,7 @@
 
 #define PIECES_A_CALL 16
 #define BYTES_A_TURN (1u << 20)
+#define GATHERED_AT_ONCE (64u << 10)
 #define READ_AHEAD (4u << 20)
 
 struct segment {
@@ -106,6 +107,39 @@ void output_clear(struct output *output)
     while (output->first)
         drop_first(output);
     *output = (struct output){0};
+}
+
+static bool gather_range(const struct segment *segment, struct buffer *to)
+{
+    struct error ignored;
+    uint64_t left = segment->length, offset = segment->offset;
+
+    while (left > 0) {
+        size_t piece = left < GATHERED_AT_ONCE ? (size_t)left : GATHERED_AT_ONCE;
+        if (buffer_reserve(to, piece, &ignored) < 0)
+            return false;
+        ssize_t got = pread(segment->fd, to->data + to->length, piece, (off_t)offset);
+        if (got <= 0)
+            return false;
+        buffer_grew(to, (size_t)got);
+        left -= (uint64_t)got;
+        offset += (uint64_t)got;
+    }
+    return true;
+}
+
+bool output_gather(const struct output *output, struct buffer *to)
+{
+    struct error ignored;
+
+    for (const struct segment *segment = output->first; segment; segment = segment->next) {
+        bool is_added = segment->fd >= 0 ? gather_range(segment, to)
+                                         : buffer_add(to, segment->data + segment->offset,
+                                                      (size_t)segment->length, &ignored) == 0;
+        if (!is_added)
+            return false;
+    }
+    return true;
 }
 
 /* The bytes at the front, up to a part of a file. */

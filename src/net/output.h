@@ -26,6 +26,9 @@ void output_add_range(struct output *output, const struct file_range *range);
 void output_move(struct output *to, struct output *from); // all of it, to the end
 void output_clear(struct output *output);
 
+/* Adds all of it to `to`, parts of files as well, which blocks. False: not all was there, or more than its maximum. */
+bool output_gather(const struct output *output, struct buffer *to);
+
 enum output_result { OUTPUT_DONE, OUTPUT_BLOCKED, OUTPUT_BROKEN };
 
 /* Sends what the socket takes, but not more than a fair share in one call. */

@@ -7,6 +7,7 @@
 #include "front/aionis/aionis.h"
 #include "front/api/api.h"
 #include "front/e2b/e2b.h"
+#include "front/mcp/mcp.h"
 #include "front/ops/ops.h"
 
 static int open_agentuity(struct front *front, const struct config *config, struct error *err)
@@ -49,11 +50,19 @@ static int open_e2b_code(struct front *front, const struct config *config, struc
     return 0;
 }
 
+static int open_mcp(struct front *front, const struct config *config, struct error *err)
+{
+    (void)err;
+    mcp_front_init(front, config->api.origins);
+    return 0;
+}
+
 const struct front_entry front_entries[] = {
     {.open = open_agentuity, .close = agentuity_front_clear},
     {.fixed = &ops_front},
     {.open = open_api, .close = api_front_clear},
     {.open = open_aionis, .close = aionis_front_clear},
+    {.open = open_mcp, .close = mcp_front_clear},
     {.open = open_e2b, .close = e2b_front_clear},
     {.open = open_e2b_code, .close = e2b_front_clear}, // before envd, which claims all of a sandbox
     {.open = open_e2b_envd, .close = e2b_front_clear},

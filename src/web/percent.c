@@ -43,3 +43,22 @@ int percent_decode(const char *text, size_t length, bool is_form, const char *wh
     *out_length = (size_t)(to - out);
     return 0;
 }
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+int percent_encode(const char *text, struct buffer *out, struct error *err)
+{
+    static const char digits[] = "0123456789ABCDEF";
+
+    for (; *text; text++) {
+        const char escape[] = {'%', digits[(unsigned char)*text >> 4], digits[*text & 15]};
+        bool is_itself = is_plain(*text);
+        if (buffer_add(out, is_itself ? text : escape, is_itself ? 1 : sizeof escape, err) < 0)
+            return -1;
+    }
+    return 0;
+}

@@ -4,6 +4,7 @@
  * Threads: plain values.
  */
 #pragma once
+#include "base/buffer.h"
 #include "base/error.h"
 
 #include <stdbool.h>
@@ -15,3 +16,6 @@
  */
 int percent_decode(const char *text, size_t length, bool is_form, const char *what, char *out,
                    size_t *out_length, struct error *err);
+
+/* Adds the text with everything escaped that is neither a letter, a digit nor one of "-._~". */
+int percent_encode(const char *text, struct buffer *out, struct error *err);

@@ -192,6 +192,19 @@ static int find_route(struct router *router, struct call *call, struct error *er
     return 0;
 }
 
+/* Whose turn it takes, and whether it can be anybody's at all. */
+static int expect_actor(const struct router *router, struct call_work *work, struct error *err)
+{
+    struct call *call = &work->call;
+    const struct front_auth *auth = auth_of(call->front);
+    bool is_possible = router->settings.is_open || auth->is_possible(call->request);
+
+    call->owner = owner_of_call(call, &router->settings, router->owner_seed);
+    work->has_actor =
+        call->route->access == ACCESS_OPEN || (call->route->access == ACCESS_ANY && !is_possible);
+    return work->has_actor || is_possible ? 0 : auth->missing(err);
+}
+
 /* Everything that can be said without waiting: whoever is refused here has not been read from. */
 static int prepare(struct router *router, struct call_work *work, struct error *err)
 {
@@ -203,13 +216,8 @@ static int prepare(struct router *router, struct call_work *work, struct error *
         return -1;
     if (call->front->on_call && call->front->on_call(call, err) < 0)
         return -1;
-    call->owner = owner_of_call(call, &router->settings, router->owner_seed);
-    const struct front_auth *auth = auth_of(call->front);
-    bool is_possible = router->settings.is_open || auth->is_possible(call->request);
-    work->has_actor =
-        call->route->access == ACCESS_OPEN || (call->route->access == ACCESS_ANY && !is_possible);
-    if (!work->has_actor && !is_possible)
-        return auth->missing(err);
+    if (!work->has_actor && expect_actor(router, work, err) < 0)
+        return -1;
     const char *query = call->route->body == BODY_WHOLE ? NULL : call->request->query;
     if (query_parse(query, call->arena, &call->query, err) < 0)
         return -1;
@@ -439,6 +447,42 @@ static void on_request(void *owner, struct http_request *request, struct respons
     if (status == CALL_ELSEWHERE && (status = submit(work, &err)) == 0)
         return;
     end_call(work, status < 0 ? &err : NULL);
+}
+
+static const char *keep_text(struct call *call, const char *text)
+{
+    return text ? call_print(call, "%s", text) : NULL;
+}
+
+void router_run_inner(const struct waiting_call *whose, struct http_request *request,
+                      struct response *response)
+{
+    struct router *router = whose->router;
+    struct call_work *work = work_new(router, request, response);
+    struct call *call = &work->call;
+    struct error err = {0};
+
+    call->actor = whose->actor;
+    call->actor.cancel = NULL;
+    call->actor.tenant = keep_text(call, whose->actor.tenant);
+    call->actor.scope = keep_text(call, whose->actor.scope);
+    call->actor.project = keep_text(call, whose->actor.project);
+    call->owner = whose->owner;
+    work->has_actor = call->is_known = true;
+    if (prepare(router, work, &err) < 0 || submit(work, &err) < 0)
+        end_call(work, &err);
+}
+
+const struct route *router_find(const struct router *router, const char *method,
+                                const char *pattern)
+{
+    const struct route_node *node = route_tree_find(router->tree, pattern);
+
+    for (const struct route_row *row = node ? node->rows : NULL; row; row = row->next) {
+        if (strcmp(row->route->method, method) == 0)
+            return row->route;
+    }
+    return NULL;
 }
 
 /* ---- what to do with a body ---- */

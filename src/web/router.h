@@ -7,6 +7,7 @@
 #pragma once
 #include "core/core.h"
 #include "web/call.h"
+#include "web/waiting_call.h"
 #include "net/http_server.h"
 
 struct preview_names;
@@ -37,6 +38,16 @@ void router_drain(struct router *router); // long-polls are answered with what i
 bool router_is_draining(const struct router *router);
 /* How many calls are with workers now. */
 size_t router_running(const struct router *router);
+
+/*
+ * Runs a request that the program makes of itself (net/inner_response.h) as if whoever waits had sent it: route, scopes, quotas, rates, record of
+ * changes and all. Only its key is not looked at again. It must have an X-Request-Id. Takes request and response. Any thread.
+ */
+void router_run_inner(const struct waiting_call *whose, struct http_request *request,
+                      struct response *response);
+/* The row of a pattern, of fronts that have neither hosts nor a claim of their own; NULL: there is none. Any thread. */
+const struct route *router_find(const struct router *router, const char *method,
+                                const char *pattern);
 
 /* NULL-terminated. */
 const struct front *const *router_fronts(const struct router *router);
