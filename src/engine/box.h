@@ -283,6 +283,11 @@ int box_disk_usage(struct box *box, uint64_t *bytes, struct error *err);
  */
 int box_set_limits(struct box *box, const struct limits *limits, struct error *err);
 
+/*
+ * Gives a living box without network what has_network gives to a new one, but for /etc/resolv.conf: *resolver, in the machine's order, is who answers for names. What
+ * it had from a try that failed is made anew.
+ */
+int box_join_network(struct box *box, uint32_t *resolver, struct error *err);
 /* So many bytes a second at most that leave a box with network; 0: as many as there are. */
 int box_set_network_rate(struct box *box, uint64_t bytes_per_second, struct error *err);
 

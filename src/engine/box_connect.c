@@ -3,6 +3,8 @@
 #include "engine/launch.h"
 
 #include "base/fd.h"
+#include "engine/gateway.h"
+#include "engine/gateway_wire.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -161,4 +163,39 @@ int box_connect_name(struct box *box, const char *name, int *out, struct error *
 
     (void)snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "%s", name);
     return connect_inside(box, connect_name, &address, out, err);
+}
+
+#define INSIDE "eth0"
+
+static int open_version_six(const void *unused)
+{
+    (void)unused;
+    int fd = open("/proc/sys/net/ipv6/conf/" INSIDE "/disable_ipv6", O_WRONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int box_join_network(struct box *box, uint32_t *resolver, struct error *err)
+{
+    struct gateway *gateway = NULL;
+    struct error ignored = {0};
+    autofd network = -1;
+    autofd setting = -1;
+    uint32_t index = 0;
+
+    if (engine_gateway(box->engine, &gateway, err) < 0 ||
+        box_open_network(box, &network, err) < 0 || gateway_dismiss(gateway, box->slot, err) < 0)
+        return -1;
+    (void)wire_remove(network, INSIDE);
+    box->has_network = true;
+    if (gateway_wire(gateway, network, &index, err) < 0)
+        return -1;
+    // The gateway speaks version 4 alone; where there is no other, there is nothing to turn off.
+    if (connect_inside(box, open_version_six, NULL, &setting, &ignored) == 0)
+        (void)fd_write_all(setting, "1", 1);
+    if (gateway_claim(gateway, network, index, box->slot, err) < 0) {
+        (void)wire_remove(network, INSIDE);
+        return -1;
+    }
+    *resolver = gateway_address(gateway);
+    return 0;
 }

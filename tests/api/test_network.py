@@ -235,8 +235,27 @@ def test_it_can_be_closed_and_opened_again(new):
     box = new(allow=["good.test"])
     assert box.patch(enabled=False).json["enabled"] is False and box.code("http://good.test/") is None
     assert box.patch(enabled=True).json["allow"] == ["good.test"] and box.code("http://good.test/") == 200
-    off = new()
-    check_problem(off.patch(enabled=True), 409, "conflict", "fork", field="enabled")
+
+
+def test_one_made_without_gets_a_network_while_it_lives(world, tmp_path):
+    with machine(tmp_path / "data") as server:
+        box = Box(server)
+        box.sh("echo kept > /tmp/kept; sleep 1000 >/dev/null 2>&1 &")
+        assert box.patch(enabled=False).json["enabled"] is False and box.code(f"http://{ONE}/") is None
+        answer = box.patch(enabled=True, allow=["good.test"], rateBytes="8Mi")
+        assert answer.status == 200 and answer.json["enabled"] is True and answer.json["active"] is True, str(answer)
+        assert box.code("http://good.test/") == 200 and box.code("http://evil.test/") is None and box.code(f"http://{LAN}/") != 200
+        assert box.sh("cat /tmp/kept; cat /proc/sys/net/ipv6/conf/eth0/disable_ipv6 || echo 1")["stdout"] == "kept\n1\n"
+        server.kill()
+        server.start()
+        assert box.code("http://good.test/") == 200 and box.code("http://evil.test/") is None
+        # Closed, and the server that knew of its interface is gone: it gets another.
+        assert box.patch(enabled=False).json["enabled"] is False
+        server.kill()
+        server.start()
+        assert box.code("http://good.test/") is None
+        assert box.patch(enabled=True).status == 200 and box.code("http://good.test/") == 200
+        box.delete()
 
 
 def test_a_fork_has_the_policy_and_no_secrets(new, net):

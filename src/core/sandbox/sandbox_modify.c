@@ -425,11 +425,7 @@ static int want_network(struct sandbox *sandbox, const struct actor *actor,
     const struct key_wish wish = {now.runtime, now.labels, true};
     if (key_rules_check(sandboxes->accounts, actor, &wish, err) < 0)
         return -1;
-    if (!sandbox->box || outlet_is_there(sandboxes->outlets, box_slot(sandbox->box)))
-        return outlets_ready(sandboxes->outlets, err);
-    return error_refuse(err, ERROR_STATE, "network.enabled",
-                        "network.enabled: the sandbox was started without a network, and a living "
-                        "one cannot get one: fork it with network.enabled, or make another");
+    return outlets_ready(sandboxes->outlets, err);
 }
 
 /*
@@ -448,21 +444,26 @@ static int modify_network(struct sandbox *sandbox, const struct actor *actor,
         return record_changes(sandbox, actor, changes, out, err);
     if (want_network(sandbox, actor, changes, &wanted, err) < 0)
         return -1;
-    bool has_outlet =
-        sandbox->box && !sandbox->is_box_over && outlet_is_there(outlets, box_slot(sandbox->box));
+    bool lives = sandbox->box && !sandbox->is_box_over;
+    bool has_outlet = lives && outlet_is_there(outlets, box_slot(sandbox->box));
+    bool joins = lives && !has_outlet && wanted.is_enabled;
+    if (joins && sandbox_join_network(sandbox, err) < 0)
+        return -1;
     const struct core_settings *settings = sandbox->sandboxes->settings;
-    bool sets_rate =
-        network_rate(settings, &wanted) != network_rate(settings, &sandbox->record.network);
+    int64_t rate = joins ? 0 : network_rate(settings, &sandbox->record.network);
+    bool sets_rate = network_rate(settings, &wanted) != rate;
     bool begins_to_observe = wanted.is_observed && !sandbox->record.network.is_observed;
-    if ((!has_outlet || sandbox_admit_as(sandbox, &wanted, sandbox->record.network_generation + 1,
-                                         sets_rate, err) == 0) &&
+    if (((!has_outlet && !joins) ||
+         sandbox_admit_as(sandbox, &wanted, sandbox->record.network_generation + 1, sets_rate,
+                          err) == 0) &&
         record_changes(sandbox, actor, changes, out, err) == 0) {
         if (begins_to_observe)
             sandbox_network_forget(sandbox);
         return 0;
     }
-    if (has_outlet && sandbox_admit_as(sandbox, &sandbox->record.network,
-                                       sandbox->record.network_generation, sets_rate, &ignored) < 0)
+    if (joins || (has_outlet &&
+                  sandbox_admit_as(sandbox, &sandbox->record.network,
+                                   sandbox->record.network_generation, sets_rate, &ignored) < 0))
         outlet_remove(outlets, box_slot(sandbox->box));
     return -1;
 }

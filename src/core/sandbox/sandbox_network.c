@@ -9,11 +9,14 @@
 #include "core/network/outlet.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox_box.h"
+#include "engine/files.h"
 #include "store/network_seen.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+
+#define RESOLVER_PATIENCE_MS 10000
 
 int sandbox_admit_as(struct sandbox *sandbox, const struct network_wish *wish, int64_t generation,
                      bool sets_rate, struct error *err)
@@ -41,6 +44,35 @@ int sandbox_admit(struct sandbox *sandbox, bool is_new, struct error *err)
     }
     bool sets_rate = is_new && network_rate(sandbox->sandboxes->settings, &wish) != 0;
     return sandbox_admit_as(sandbox, &wish, generation, sets_rate, err);
+}
+
+/* What the sandbox has of its own there is its owner's, who asked for this. One that cannot be written leaves names to whoever cannot write it. */
+static void name_resolver(struct sandbox *sandbox, uint32_t address)
+{
+    struct in_addr place = {htonl(address)};
+    char text[40], dotted[INET_ADDRSTRLEN];
+    autofd conversation = -1;
+    struct error err = {0};
+
+    int length = snprintf(text, sizeof text, "nameserver %s\n",
+                          inet_ntop(AF_INET, &place, dotted, sizeof dotted));
+    if (box_files(sandbox->box, NULL, "/", &conversation, &err) < 0 ||
+        files_set_timeout(conversation, RESOLVER_PATIENCE_MS, &err) < 0 ||
+        files_write_buffer(conversation, "/etc/resolv.conf", 0644, FILES_PARENTS, text,
+                           (size_t)length, &err) < 0)
+        log_warn("a sandbox that got a network does not know who answers for names",
+                 F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
+}
+
+int sandbox_join_network(struct sandbox *sandbox, struct error *err)
+{
+    uint32_t resolver = 0;
+
+    if (outlets_ready(sandbox->sandboxes->outlets, err) < 0 ||
+        box_join_network(sandbox->box, &resolver, err) < 0)
+        return -1;
+    name_resolver(sandbox, resolver);
+    return 0;
 }
 
 // ---- looking ----

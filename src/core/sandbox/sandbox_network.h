@@ -70,3 +70,5 @@ int sandbox_admit(struct sandbox *sandbox, bool is_new, struct error *err);
 /* The same by another wish than that of its record, or in place of one that was in force. */
 int sandbox_admit_as(struct sandbox *sandbox, const struct network_wish *wish, int64_t generation,
                      bool sets_rate, struct error *err);
+/* Gives its box, which was started without, a way out through which nothing goes yet; names are asked for there. The caller has the box. Private to the core. */
+int sandbox_join_network(struct sandbox *sandbox, struct error *err);

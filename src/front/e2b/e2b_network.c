@@ -152,9 +152,6 @@ int e2b_network_change(struct call *call, const struct sandbox_info *info,
 
     if (translate(call, !network->has_internet || network->internet, network, &change, err) < 0)
         return -1;
-    if (change.is_enabled && !info->network.is_enabled)
-        return error_set(err, ERROR_INVALID,
-                         "the sandbox was made without a network, and cannot get one any more");
     if (!change.is_enabled) { // an interface does not go away: nothing is let through
         change.is_enabled = info->network.is_enabled;
     }
