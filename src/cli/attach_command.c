@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/fd.h"
+#include "cli/listing.h"
 #include "cli/endpoint.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"

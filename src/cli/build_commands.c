@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/pattern.h"
 #include "base/sha256.h"
+#include "cli/listing.h"
 #include "cli/columns.h"
 #include "cli/invocation.h"
 #include "cli/progress_bar.h"

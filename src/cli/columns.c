@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/mem.h"
+#include "cli/listing.h"
 #include "cli/sandbox_options.h"
 
 #include <stdlib.h>
@@ -23,6 +24,34 @@ static char *join_words(const struct burrow_value *list)
     return xstrdup(text.data ? text.data : "");
 }
 
+/* pending, running, completed (with 0), failed or cancelled. */
+static const char *job_status(const struct burrow_value *job)
+{
+    const char *state = value_text(job, "state");
+
+    if (strcmp(state, "queued") == 0)
+        return "pending";
+    if (strcmp(state, "completed") == 0 && burrow_integer(burrow_get(job, "exitCode"), 0) != 0)
+        return "failed";
+    return strcmp(state, "timed_out") == 0 ? "failed" : state;
+}
+
+static void put_item(struct json_writer *json, const struct burrow_value *item,
+                     const struct column *columns)
+{
+    while (columns->head && columns->how != COLUMN_JOB)
+        columns++;
+    if (!columns->head || burrow_value_kind(item) != BURROW_MAP) {
+        say_put(json, NULL, item);
+        return;
+    }
+    json_map_begin(json);
+    say_put_text(json, "status", job_status(item));
+    for (const struct burrow_value *each = burrow_first(item); each; each = burrow_next(each))
+        say_put(json, burrow_key(each), each);
+    json_map_end(json);
+}
+
 /* The text of a cell, which the caller frees. */
 static char *cell_text(const struct burrow_value *item, const struct column *column)
 {
@@ -40,6 +69,8 @@ static char *cell_text(const struct burrow_value *item, const struct column *col
         return xstrdup(say_duration(burrow_integer(value, 0), text));
     case COLUMN_WORDS:
         return join_words(value);
+    case COLUMN_JOB:
+        return xstrdup(job_status(item));
     case COLUMN_TRUTH:
         return xstrdup(burrow_truth(value) ? "yes" : "no");
     default:
@@ -64,7 +95,9 @@ static void add_row(struct table *table, const struct burrow_value *item,
         if (strlen(text) > 60 && columns->how == COLUMN_WORDS)
             memcpy(text + 57, "...", 4);
         table_add_colour(table, text,
-                         columns->how == COLUMN_STATE ? say_state_colour(text) : SAY_PLAIN);
+                         columns->how == COLUMN_STATE || columns->how == COLUMN_JOB
+                             ? say_state_colour(text)
+                             : SAY_PLAIN);
     }
 }
 
@@ -78,6 +111,29 @@ int columns_items(struct invocation *invocation, const struct burrow_value *item
     init_table(&table, columns);
     for (const struct burrow_value *each = burrow_first(items); each; each = burrow_next(each))
         add_row(&table, each, columns);
+    table_print(&table, stdout);
+    table_clear(&table);
+    return 0;
+}
+
+int columns_print(struct invocation *invocation, const struct burrow_value *const *items,
+                  size_t count, const struct column *columns, struct burrow_error *err)
+{
+    autobuffer text = {0};
+    struct json_writer json;
+    struct table table;
+
+    if (invocation->is_json) {
+        json_writer_init(&json, &text);
+        json_list_begin(&json);
+        for (size_t i = 0; i < count; i++)
+            put_item(&json, items[i], columns);
+        json_list_end(&json);
+        return say_written(&json, &text, err);
+    }
+    init_table(&table, columns);
+    for (size_t i = 0; i < count; i++)
+        add_row(&table, items[i], columns);
     table_print(&table, stdout);
     table_clear(&table);
     return 0;
@@ -131,11 +187,17 @@ int columns_list(struct invocation *invocation, const char *path, uint64_t most,
 int columns_fields(struct invocation *invocation, const struct burrow_value *value,
                    const struct column *columns, struct burrow_error *err)
 {
-    if (invocation->is_json)
-        return say_value(value, err);
+    autobuffer text = {0};
+    struct json_writer json;
+
+    if (invocation->is_json) {
+        json_writer_init(&json, &text);
+        put_item(&json, value, columns);
+        return say_written(&json, &text, err);
+    }
     for (; columns->head; columns++) {
-        autofree char *text = cell_text(value, columns);
-        say_field(columns->head, text);
+        autofree char *shown = cell_text(value, columns);
+        say_field(columns->head, shown);
     }
     return 0;
 }

@@ -14,7 +14,8 @@ enum column_how {
     COLUMN_DURATION,
     COLUMN_STATE,
     COLUMN_WORDS,
-    COLUMN_TRUTH
+    COLUMN_TRUTH,
+    COLUMN_JOB, // how a job stands, by its state and exit code; with --json it is the member "status"
 };
 
 struct column {
@@ -29,6 +30,9 @@ int columns_list(struct invocation *invocation, const char *path, uint64_t most,
 /* The items of an answer that is there. */
 int columns_items(struct invocation *invocation, const struct burrow_value *items,
                   const struct column *columns, struct burrow_error *err);
+/* The same of items that were gathered. */
+int columns_print(struct invocation *invocation, const struct burrow_value *const *items,
+                  size_t count, const struct column *columns, struct burrow_error *err);
 /* One thing, a line each. */
 int columns_fields(struct invocation *invocation, const struct burrow_value *value,
                    const struct column *columns, struct burrow_error *err);

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/child.h"
 #include "base/mem.h"
+#include "cli/listing.h"
 #include "cli/commands.h"
 #include "cli/endpoint.h"
 #include "cli/exit.h"

@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/mem.h"
+#include "cli/listing.h"
 #include "cli/progress_bar.h"
 #include "cli/sandbox_options.h"
 #include "cli/say.h"

@@ -65,7 +65,7 @@ const struct cli_command execution_commands[] = {
      "Its exit code becomes burrow's: 124 when the time limit ended it, 125 when burrow itself "
      "failed,\n"
      "126 and 127 when it could not be executed or found, 128+n when signal n ended it. Ctrl-C is\n"
-     "handed on to it; the third one kills it.",
+     "handed on to it; the second one kills it.",
      exec_rows, exec_examples, COMMAND_SERVER | COMMAND_WORDS | COMMAND_RUNNING, exec},
     {0},
 };

@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/mem.h"
+#include "cli/listing.h"
 #include "cli/copy_command.h"
 #include "cli/invocation.h"
 #include "cli/progress_bar.h"
@@ -17,16 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *value_text(const struct burrow_value *map, const char *name)
-{
-    const char *text = burrow_text(burrow_get(map, name));
-
-    return text ? text : "";
-}
-
 // ---- ls ----
 
-struct listing {
+struct file_listing {
     bool is_long, is_json;
     bool is_first; // nothing was printed yet
 };
@@ -51,7 +45,7 @@ static void mode_text(const char *kind, const char *octal, char out[11])
 /* JSON is printed as it comes, too. */
 static int on_file(void *context, const struct burrow_value *item, struct burrow_error *err)
 {
-    struct listing *listing = context;
+    struct file_listing *listing = context;
     const char *kind = value_text(item, "kind");
     char mode[11], size[SAY_TEXT];
 
@@ -86,10 +80,10 @@ static int on_file(void *context, const struct burrow_value *item, struct burrow
                                                  : 0;
 }
 
-static int ls(struct invocation *invocation, struct burrow_error *err)
+int file_commands_list(struct invocation *invocation, struct burrow_error *err)
 {
     const char *path = invocation_operand(invocation, 1);
-    struct listing listing = {
+    struct file_listing listing = {
         .is_long = invocation->is_long, .is_json = invocation->is_json, .is_first = true};
     autofree char *target = burrow_path("/sandboxes/%s/files/list?limit=1000&path=%s&recursive=%s",
                                         invocation->operands[0], path ? path : ".",
@@ -371,7 +365,7 @@ const struct cli_command file_commands[] = {
     {"fs", "cp copy", "SOURCE DESTINATION", "copy files to a sandbox, or from it", COPY_TEXT,
      copy_rows, copy_examples, COMMAND_SERVER, copy_run},
     {"fs", "ls list", "SANDBOX [PATH]", "list files", NULL, ls_rows, ls_examples, COMMAND_SERVER,
-     ls},
+     file_commands_list},
     {"fs", "mkdir", "SANDBOX PATH", "make a directory", NULL, mkdir_rows, mkdir_examples,
      COMMAND_SERVER, make_directory},
     {"fs", "rmdir", "SANDBOX PATH", "remove a directory", NULL, remove_rows, rmdir_examples,

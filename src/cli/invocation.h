@@ -61,3 +61,8 @@ const char *invocation_operand(const struct invocation *invocation, unsigned ind
     {                                                                                              \
         long_name, letter, type, offsetof(struct invocation, field), argument, help, NULL, 0, 0    \
     }
+/* A number that has to be in this range. */
+#define OPTION_IN(long_name, type, field, argument, help, least, most)                             \
+    {                                                                                              \
+        long_name, 0, type, offsetof(struct invocation, field), argument, help, NULL, least, most  \
+    }

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/base64.h"
 #include "base/mem.h"
+#include "cli/listing.h"
 #include "cli/columns.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
@@ -14,13 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *value_text(const struct burrow_value *map, const char *name)
-{
-    const char *text = burrow_text(burrow_get(map, name));
-
-    return text ? text : "";
-}
-
 static const struct column list_columns[] = {{"ID", "id", COLUMN_TEXT},
                                              {"STATE", "state", COLUMN_STATE},
                                              {">EXIT", "exitCode", COLUMN_TEXT},
@@ -28,6 +22,13 @@ static const struct column list_columns[] = {{"ID", "id", COLUMN_TEXT},
                                              {"STARTED", "startedAt", COLUMN_AGO},
                                              {"COMMAND", "command", COLUMN_WORDS},
                                              {0}};
+static const struct column job_columns[] = {{"ID", "id", COLUMN_TEXT},
+                                            {"STATUS", "state", COLUMN_JOB},
+                                            {">EXIT", "exitCode", COLUMN_TEXT},
+                                            {">TOOK", "durationMs", COLUMN_DURATION},
+                                            {"STARTED", "startedAt", COLUMN_AGO},
+                                            {"COMMAND", "command", COLUMN_WORDS},
+                                            {0}};
 static const struct column running_columns[] = {{"ID", "id", COLUMN_TEXT},
                                                 {"SANDBOX", "sandboxId", COLUMN_TEXT},
                                                 {"KIND", "kind", COLUMN_TEXT},
@@ -35,20 +36,25 @@ static const struct column running_columns[] = {{"ID", "id", COLUMN_TEXT},
                                                 {"STARTED", "startedAt", COLUMN_AGO},
                                                 {"COMMAND", "command", COLUMN_WORDS},
                                                 {0}};
-static const struct column fields[] = {{"id", "id", COLUMN_TEXT},
-                                       {"sandbox", "sandboxId", COLUMN_TEXT},
-                                       {"kind", "kind", COLUMN_TEXT},
-                                       {"state", "state", COLUMN_TEXT},
-                                       {"command", "command", COLUMN_WORDS},
-                                       {"exit code", "exitCode", COLUMN_TEXT},
-                                       {"cause", "cause", COLUMN_TEXT},
-                                       {"error", "error", COLUMN_TEXT},
-                                       {"took", "durationMs", COLUMN_DURATION},
-                                       {"started", "startedAt", COLUMN_AGO},
-                                       {"ended", "endedAt", COLUMN_AGO},
-                                       {"stdout", "stdout.url", COLUMN_TEXT},
-                                       {"stderr", "stderr.url", COLUMN_TEXT},
-                                       {0}};
+#define FIELDS                                                                                     \
+    {"command", "command", COLUMN_WORDS}, {"exit code", "exitCode", COLUMN_TEXT},                  \
+        {"cause", "cause", COLUMN_TEXT}, {"error", "error", COLUMN_TEXT},                          \
+        {"took", "durationMs", COLUMN_DURATION}, {"started", "startedAt", COLUMN_AGO},             \
+        {"ended", "endedAt", COLUMN_AGO}, {"stdout", "stdout.url", COLUMN_TEXT},                   \
+    {                                                                                              \
+        "stderr", "stderr.url", COLUMN_TEXT                                                        \
+    }
+static const struct column execution_fields[] = {{"id", "id", COLUMN_TEXT},
+                                                 {"sandbox", "sandboxId", COLUMN_TEXT},
+                                                 {"kind", "kind", COLUMN_TEXT},
+                                                 {"state", "state", COLUMN_TEXT},
+                                                 FIELDS,
+                                                 {0}};
+static const struct column job_fields[] = {{"id", "id", COLUMN_TEXT},
+                                           {"sandbox", "sandboxId", COLUMN_TEXT},
+                                           {"status", "state", COLUMN_JOB},
+                                           FIELDS,
+                                           {0}};
 
 static uint64_t limit_of(const struct invocation *invocation)
 {
@@ -63,7 +69,8 @@ static int list_executions(struct invocation *invocation, struct burrow_error *e
     return columns_list(invocation, path, limit_of(invocation), list_columns, err);
 }
 
-static int get_execution(struct invocation *invocation, struct burrow_error *err)
+static int get_as(struct invocation *invocation, const struct column *fields,
+                  struct burrow_error *err)
 {
     const char *id = invocation->operands[invocation->n_operands - 1];
     autofree char *path = burrow_path("/executions/%s", id, NULL);
@@ -72,6 +79,16 @@ static int get_execution(struct invocation *invocation, struct burrow_error *err
     if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
         return -1;
     return columns_fields(invocation, burrow_answer_value(answer), fields, err);
+}
+
+static int get_execution(struct invocation *invocation, struct burrow_error *err)
+{
+    return get_as(invocation, execution_fields, err);
+}
+
+static int get_job(struct invocation *invocation, struct burrow_error *err)
+{
+    return get_as(invocation, job_fields, err);
 }
 
 static int ps(struct invocation *invocation, struct burrow_error *err)
@@ -112,7 +129,7 @@ static int create_job(struct invocation *invocation, struct burrow_error *err)
         return -1;
     const struct burrow_value *value = burrow_answer_value(answer);
     if (invocation->is_json)
-        return say_value(value, err);
+        return columns_fields(invocation, value, job_fields, err);
     say_done("started job %s", value_text(value, "id"));
     return 0;
 }
@@ -121,8 +138,13 @@ static int list_jobs(struct invocation *invocation, struct burrow_error *err)
 {
     autofree char *path =
         burrow_path("/sandboxes/%s/executions?limit=100&kind=job", invocation->operands[0], NULL);
+    size_t wanted = limit_of(invocation) ? limit_of(invocation) : 50;
+    autoclear(items) jobs = {0};
 
-    return columns_list(invocation, path, limit_of(invocation), list_columns, err);
+    if (items_gather(invocation, path, wanted, NULL, &jobs, err) < 0)
+        return -1;
+    return columns_print(invocation, jobs.items, jobs.count < wanted ? jobs.count : wanted,
+                         job_columns, err);
 }
 
 static int stop_job(struct invocation *invocation, struct burrow_error *err)
@@ -232,8 +254,7 @@ static int logs(struct invocation *invocation, struct burrow_error *err)
     return 0;
 }
 
-static const struct option_row limit_rows[] = {
-    OPTION("limit", 0, OPTION_INTEGER, limit, "N", "at most so many (default 50)"), {0}};
+static const struct option_row limit_rows[] = {LIMIT_ROW, {0}};
 static const struct option_row all_rows[] = {
     OPTION("all", 'a', OPTION_FLAG, is_all, NULL, "also those that have ended"), {0}};
 static const struct option_row job_rows[] = {
@@ -268,7 +289,7 @@ const struct cli_command job_commands[] = {
     {"job", "list ls", "SANDBOX", "list a sandbox's jobs", NULL, limit_rows, job_examples,
      COMMAND_SERVER, list_jobs},
     {"job", "get show info", "SANDBOX JOB", "tell about a job", NULL, NULL, job_examples,
-     COMMAND_SERVER, get_execution},
+     COMMAND_SERVER, get_job},
     {"job", "destroy delete stop kill rm del remove", "SANDBOX JOB", "stop a job", NULL, force_rows,
      job_examples, COMMAND_SERVER, stop_job},
     {"job", "logs", "SANDBOX JOB", "print what a job wrote", NULL, follow_rows, job_examples,

@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/mem.h"
+#include "cli/listing.h"
 #include "cli/columns.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "cli/built_wait.h"
 #include "cli/endpoint.h"
 #include "cli/exit.h"
 #include "cli/say.h"
@@ -25,7 +26,7 @@
 #define SMALL_INPUT ((off_t)64 << 10) // a file up to this goes with the request
 #define INPUT_PIECE ((size_t)64 << 10)
 #define FILES_MAX ((uint64_t)8 << 20) // together, in one request
-#define PATIENCE 3                    // as many interrupts end a command that ignores them
+#define PATIENCE 2                    // as many interrupts end a command that ignores them
 
 struct relayed {
     struct burrow_client *client;
@@ -90,7 +91,7 @@ static const char *signal_word(int number)
     }
 }
 
-/* Handed on over a connection of its own; the third time it is killed, whatever it thinks of that. */
+/* Handed on over a connection of its own; the second time it is killed, whatever it thinks of that. */
 static int hand_on(struct relayed *relayed, int number, struct burrow_error *err)
 {
     if (!*relayed->id)
@@ -428,10 +429,14 @@ static int run_it(struct relayed *relayed, struct burrow_error *err)
     if (buffer_add_text(&text, "}", &error) < 0)
         return say_fail(err, BURROW_LOCAL, "%s", error.text);
     const struct burrow_body body = {.data = text.data, .length = text.length};
+    struct built_wait wait = {.is_quiet = relayed->run->is_quiet || relayed->run->is_json};
     burrow_set_timeout(relayed->client, -1);
-    if (burrow_stream_open(relayed->client, "POST", "/run", "application/x-ndjson", &body,
-                           &relayed->stream, err) < 0)
-        return -1;
+    while (burrow_stream_open(relayed->client, "POST", "/run", "application/x-ndjson", &body,
+                              &relayed->stream, err) < 0) {
+        if (!built_wait_again(&wait, err) || read_signals(relayed, err) < 0)
+            return -1;
+    }
+    (void)built_wait_again(&wait, err); // its line goes
     if (take_records(relayed, err) < 0) // what came with the head
         return -1;
     while (!relayed->is_over) {

@@ -27,7 +27,7 @@
 #include <sys/sysmacros.h>
 
 #define PROCESS_ID 1
-#define PATIENCE 3     // as many interrupts end a command that ignores them
+#define PATIENCE 2     // as many interrupts end a command that ignores them
 #define GRACE_MS 10000 // between SIGTERM and the end
 #define EOF_STEP_MS 50 // between looks whether an end of input was read
 #define MAX_EOFS 16    // that a command reads and goes on; then its terminal hangs up

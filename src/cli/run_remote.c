@@ -26,14 +26,12 @@ static const char *needs_server(const struct run_remote *remote)
 
 static const char *needs_here(const struct run_options *o, char **words)
 {
-    return o->has_tty              ? "--tty"
-           : o->output_cap_bytes   ? "--output-limit"
-           : o->network_dns        ? "--network-dns"
-           : o->network_rate       ? "--network-rate"
-           : o->dependencies.count ? "--dependency"
-           : o->packages.count     ? "--package"
-           : !words[0]             ? "a command of the runtime's own"
-                                   : NULL;
+    return o->has_tty            ? "--tty"
+           : o->output_cap_bytes ? "--output-limit"
+           : o->network_dns      ? "--network-dns"
+           : o->network_rate     ? "--network-rate"
+           : !words[0]           ? "a command of the runtime's own"
+                                 : NULL;
 }
 
 static void fill(struct invocation *invocation, const struct run_options *o,
@@ -56,6 +54,8 @@ static void fill(struct invocation *invocation, const struct run_options *o,
     invocation->runtime = remote->has_runtime ? o->runtime : NULL;
     invocation->runtime_id = remote->runtime_id;
     invocation->snapshot = remote->snapshot;
+    invocation->dependencies = o->dependencies;
+    invocation->packages = o->packages;
     invocation->env = o->env;
     invocation->files = o->files;
     invocation->has_network = o->has_network || o->allow.count || o->deny.count;

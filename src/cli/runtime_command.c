@@ -66,6 +66,10 @@ static const struct option_row list_rows[] = {
      "at most so many (default: all)", NULL, 1, 1000},
     {"offset", 0, OPTION_INTEGER, offsetof(struct request, where.offset), "N",
      "leave out so many first", NULL, 0, 1000000},
+    {"sort", 0, OPTION_TEXT, offsetof(struct request, where.sort), "FIELD",
+     "by name or created, which those that are not built come after (default created)", NULL},
+    {"direction", 0, OPTION_TEXT, offsetof(struct request, where.direction), "DIR",
+     "asc or desc (default desc)", NULL},
     JSON_ROW,
     DATA_ROW,
     WHERE_ROWS,
@@ -165,10 +169,23 @@ static void write_more(struct json_writer *json, const struct runtime_definition
     write_requirements(json, &definition->requirements);
 }
 
+/* As servers have it. */
+static void write_id(struct json_writer *json, const struct runtime_definition *definition)
+{
+    char name[2 * RUNTIME_NAME], id[RUNTIME_ID], text[RUNTIME_ID + 8];
+
+    (void)snprintf(name, sizeof name, "%s:%s", definition->name, definition->tags[0]);
+    runtime_name_id(name, id);
+    (void)snprintf(text, sizeof text, "srt_%s", id);
+    json_key(json, "id");
+    json_string(json, text);
+}
+
 static void write_definition(struct json_writer *json, const struct runtime_definition *definition,
                              const struct runtime_status *status)
 {
     json_map_begin(json);
+    write_id(json, definition);
     json_key(json, "name");
     json_string(json, definition->name);
     write_strings(json, "tags", definition->tags);
@@ -196,32 +213,58 @@ static void write_definition(struct json_writer *json, const struct runtime_defi
     json_map_end(json);
 }
 
-static size_t first_of(const struct request *request)
+struct entry {
+    const struct runtime_definition *definition;
+    struct runtime_status status;
+};
+
+static int compare(const void *a, const void *b, void *context)
 {
-    return (size_t)request->where.offset;
+    const struct runtime_where *where = context;
+    const struct entry *left = a, *right = b;
+    bool is_ascending = where->direction && strcmp(where->direction, "asc") == 0;
+    bool is_by_name = where->sort && strcmp(where->sort, "name") == 0;
+    int names = strcmp(left->definition->name, right->definition->name);
+
+    if (names == 0)
+        names = strcmp(left->definition->tags[0], right->definition->tags[0]);
+    int result = is_by_name ? names : strcmp(left->status.made, right->status.made);
+    if (result == 0)
+        return names;
+    return is_ascending ? result : -result;
 }
 
-static size_t end_of(const struct request *request)
+/* Those that are wanted, in the order that is; the caller frees them. */
+static struct entry *pick(const struct request *request, size_t *from, size_t *end)
 {
-    return request->where.limit > 0 ? first_of(request) + (size_t)request->where.limit : SIZE_MAX;
+    const struct runtime_where *where = &request->where;
+    size_t count = 0, offset = (size_t)where->offset;
+
+    while (catalog_at(request->catalog, count))
+        count++;
+    struct entry *entries = xcalloc(count + 1, sizeof *entries);
+    for (size_t i = 0; i < count; i++) {
+        entries[i].definition = catalog_at(request->catalog, i);
+        runtime_status(request->data_dir, entries[i].definition, &entries[i].status);
+    }
+    qsort_r(entries, count, sizeof *entries, compare, (void *)where);
+    *from = offset < count ? offset : count;
+    *end = where->limit > 0 && count - *from > (size_t)where->limit ? *from + (size_t)where->limit
+                                                                    : count;
+    return entries;
 }
 
 static int list_json(const struct request *request, struct error *err)
 {
-    const struct runtime_definition *definition;
-    struct runtime_status status;
+    size_t from, end;
+    autofree struct entry *entries = pick(request, &from, &end);
     autobuffer text = {0};
     struct json_writer json;
 
     json_writer_init(&json, &text);
     json_list_begin(&json);
-    for (size_t i = first_of(request); i < end_of(request); i++) {
-        definition = catalog_at(request->catalog, i);
-        if (!definition)
-            break;
-        runtime_status(request->data_dir, definition, &status);
-        write_definition(&json, definition, &status);
-    }
+    for (size_t i = from; i < end; i++)
+        write_definition(&json, entries[i].definition, &entries[i].status);
     json_list_end(&json);
     if (json_writer_finish(&json, err) < 0)
         return -1;
@@ -231,23 +274,21 @@ static int list_json(const struct request *request, struct error *err)
 
 static int list(struct request *request, int *code, struct error *err)
 {
-    const struct runtime_definition *definition;
-    struct runtime_status status;
+    size_t from, end;
 
     if (request->is_json)
         return list_json(request, err);
+    autofree struct entry *entries = pick(request, &from, &end);
     printf("%-24s %-10s %9s  %-10s  %s\n", "RUNTIME", "STATE", "SIZE", "MADE", "DESCRIPTION");
-    for (size_t i = first_of(request); i < end_of(request); i++) {
-        definition = catalog_at(request->catalog, i);
-        if (!definition)
-            break;
+    for (size_t i = from; i < end; i++) {
+        const struct runtime_definition *definition = entries[i].definition;
+        const struct runtime_status *status = &entries[i].status;
         char name[2 * RUNTIME_NAME], size[32] = "";
 
-        runtime_status(request->data_dir, definition, &status);
         (void)snprintf(name, sizeof name, "%s:%s", definition->name, definition->tags[0]);
-        if (status.bytes)
-            (void)snprintf(size, sizeof size, "%.1f MiB", (double)status.bytes / (1 << 20));
-        printf("%-24s %-10s %9s  %-10.10s  %s\n", name, state_name(&status), size, status.made,
+        if (status->bytes)
+            (void)snprintf(size, sizeof size, "%.1f MiB", (double)status->bytes / (1 << 20));
+        printf("%-24s %-10s %9s  %-10.10s  %s\n", name, state_name(status), size, status->made,
                definition->description);
     }
     return 0;
@@ -428,6 +469,7 @@ static int remove_it(struct request *request, int *code, struct error *err)
 // ---- the commands ----
 
 static const char *const list_examples[] = {"$ burrow runtime list",
+                                            "$ burrow runtime list --sort=name --direction=asc",
                                             "$ burrow runtime list --json | jq '.[].name'", NULL};
 static const char *const build_examples[] = {
     "$ sudo burrow runtime build base",
@@ -622,6 +664,10 @@ int cli_runtime(int argc, char **argv)
         return EXIT_DONE;
     }
     if (read < 0) {
+        exit_tell(&err);
+        return EXIT_USAGE;
+    }
+    if (runtime_where_check(&request.where, &err) < 0) {
         exit_tell(&err);
         return EXIT_USAGE;
     }

@@ -3,6 +3,7 @@
 #include "cli/runtime_remote.h"
 
 #include "base/auto.h"
+#include "cli/listing.h"
 #include "cli/columns.h"
 #include "cli/contexts.h"
 #include "cli/endpoint.h"
@@ -30,6 +31,25 @@ static const struct column fields[] = {{"name", "name", COLUMN_TEXT},
                                        {"readme", "readme", COLUMN_TEXT},
                                        {0}};
 
+static const struct sort_key sort_keys[] = {
+    {"created", "builtAt", false}, {"name", "name", false}, {0}};
+static const struct listing listing = {.path = "/runtimes?",
+                                       .keys = sort_keys,
+                                       .server_sort = "name",
+                                       .server_is_ascending = true,
+                                       .columns = list_columns};
+
+int runtime_where_check(const struct runtime_where *where, struct error *err)
+{
+    const struct invocation invocation = {
+        .sort = where->sort, .direction = where->direction, .limit = -1};
+    struct burrow_error failure = {0};
+
+    return listing_check(&invocation, sort_keys, &failure) < 0
+               ? error_set(err, ERROR_INVALID, "%s", failure.text)
+               : 0;
+}
+
 static int ask(struct invocation *invocation, const char *name, struct burrow_error *err)
 {
     autoanswer answer = NULL;
@@ -37,9 +57,7 @@ static int ask(struct invocation *invocation, const char *name, struct burrow_er
     if (endpoint_connect(invocation, ENDPOINT_LOOK, err) < 0)
         return -1;
     if (!name)
-        return columns_list(invocation, "/runtimes?limit=100",
-                            invocation->limit > 0 ? (uint64_t)invocation->limit : 1000,
-                            list_columns, err);
+        return listing_print(invocation, &listing, err);
     autofree char *path = burrow_path("/runtimes/%s", name, NULL);
     if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
         return -1;
@@ -69,7 +87,9 @@ int runtime_remote(const struct runtime_where *where, const char *name, bool is_
     invocation.url = where->url;
     invocation.context = where->context;
     invocation.api_key = where->api_key;
-    invocation.limit = where->limit;
+    invocation.limit = where->limit > 0 ? where->limit : 1000;
+    invocation.sort = where->sort;
+    invocation.direction = where->direction;
     invocation.offset = where->offset;
     invocation.is_json = is_json;
     *code = found < 0 || ask(&invocation, name, &err) < 0 ? say_error(&err, is_json) : EXIT_DONE;

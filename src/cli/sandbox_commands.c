@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/size.h"
+#include "cli/listing.h"
+#include "cli/built_wait.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
 #include "cli/remote_run.h"
@@ -15,19 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_MOST 100
-
-static const char *value_text(const struct burrow_value *map, const char *name)
-{
-    const char *text = burrow_text(burrow_get(map, name));
-
-    return text ? text : "";
-}
-
 // ---- create ----
 
 /* As the pages of the SDKs have it, beside burrow's own names. */
-static int tell_created(const struct burrow_value *value, struct burrow_error *err)
+static int tell_sandbox(const struct burrow_value *value, const struct burrow_value *url,
+                        struct burrow_error *err)
 {
     autobuffer text = {0};
     struct json_writer json;
@@ -36,6 +30,8 @@ static int tell_created(const struct burrow_value *value, struct burrow_error *e
     json_map_begin(&json);
     say_put(&json, "sandboxId", burrow_get(value, "id"));
     say_put(&json, "status", burrow_get(value, "state"));
+    if (url)
+        say_put(&json, "url", url);
     for (const struct burrow_value *each = burrow_first(value); each; each = burrow_next(each))
         say_put(&json, burrow_key(each), each);
     json_map_end(&json);
@@ -48,20 +44,28 @@ static int create(struct invocation *invocation, struct burrow_error *err)
     autoanswer answer = NULL;
     uint64_t since = clock_monotonic_ms();
 
-    if (sandbox_options_write(invocation, NULL, &text, err) < 0 ||
-        burrow_ask(invocation->client, "POST", "/sandboxes", text.data, &answer, err) < 0)
+    struct built_wait wait = {.is_quiet = invocation->is_quiet || invocation->is_json};
+    if (sandbox_options_write(invocation, NULL, &text, err) < 0)
         return -1;
+    while (burrow_ask(invocation->client, "POST", "/sandboxes", text.data, &answer, err) < 0) {
+        if (!built_wait_again(&wait, err))
+            return -1;
+    }
+    (void)built_wait_again(&wait, err); // its line goes
     const struct burrow_value *value = burrow_answer_value(answer);
+    const struct burrow_value *url = burrow_get(burrow_first(burrow_get(value, "ports")), "url");
     if (invocation->is_json)
-        return tell_created(value, err);
+        return tell_sandbox(value, url, err);
     if (invocation->is_quiet) {
         (void)puts(value_text(value, "id"));
         return 0;
     }
     say_done("created sandbox %s in %llums", value_text(value, "id"),
              (unsigned long long)(clock_monotonic_ms() - since));
-    if (*value_text(value, "url"))
-        (void)printf("%s url: %s\n", say_has_colours() ? "ℹ" : " ", value_text(value, "url"));
+    if (url) {
+        autofree char *clean = say_clean(burrow_text(url));
+        (void)printf("%s url: %s\n", say_has_colours() ? "ℹ" : " ", clean);
+    }
     return 0;
 }
 
@@ -70,7 +74,8 @@ static int create(struct invocation *invocation, struct burrow_error *err)
 /* The page of the vendor has words that this server's states are others for. */
 static const char *state_of(const char *word)
 {
-    static const char *const rows[][2] = {{"suspended", "paused"}, {NULL, NULL}};
+    static const char *const rows[][2] = {
+        {"suspended", "paused"}, {"terminated", "ended,deleted"}, {NULL, NULL}};
 
     for (size_t i = 0; word && rows[i][0]; i++) {
         if (strcmp(word, rows[i][0]) == 0)
@@ -79,122 +84,37 @@ static const char *state_of(const char *word)
     return word;
 }
 
-static const char *sort_key(const struct burrow_value *item, const char *field)
+static const struct column list_columns[] = {{"ID", "id", COLUMN_TEXT},
+                                             {"NAME", "name", COLUMN_TEXT},
+                                             {"STATE", "state", COLUMN_STATE},
+                                             {"RUNTIME", "runtime", COLUMN_TEXT},
+                                             {"CREATED", "createdAt", COLUMN_AGO},
+                                             {">COMMANDS", "executions", COLUMN_TEXT},
+                                             {0}};
+static const struct sort_key list_keys[] = {{"created", "createdAt", false},
+                                            {"name", "name", false},
+                                            {"updated", "updatedAt", false},
+                                            {"status", "state", false},
+                                            {"mode", "mode", false},
+                                            {"execution_count", "executions", true},
+                                            {0}};
+
+static int check_mode(const struct invocation *invocation, struct burrow_error *err)
 {
-    static const char *const rows[][2] = {{"name", "name"},         {"created", "createdAt"},
-                                          {"updated", "updatedAt"}, {"status", "state"},
-                                          {"mode", "mode"},         {NULL, NULL}};
+    const char *mode = invocation->mode;
 
-    for (size_t i = 0; rows[i][0]; i++) {
-        if (strcmp(field, rows[i][0]) == 0)
-            return value_text(item, rows[i][1]);
-    }
-    return "";
-}
-
-struct order {
-    const char *field;
-    bool is_ascending;
-};
-
-static int compare(const void *a, const void *b, void *context)
-{
-    const struct order *order = context;
-    const struct burrow_value *left = *(const struct burrow_value *const *)a;
-    const struct burrow_value *right = *(const struct burrow_value *const *)b;
-    int result;
-
-    if (strcmp(order->field, "execution_count") == 0) {
-        int64_t x = burrow_integer(burrow_get(left, "executions"), 0);
-        int64_t y = burrow_integer(burrow_get(right, "executions"), 0);
-        result = (x > y) - (x < y);
-    } else {
-        result = strcmp(sort_key(left, order->field), sort_key(right, order->field));
-    }
-    return order->is_ascending ? result : -result;
-}
-
-static void add_row(struct table *table, const struct burrow_value *item)
-{
-    char text[SAY_TEXT];
-    const char *state = value_text(item, "state");
-
-    table_add(table, value_text(item, "id"));
-    table_add(table, value_text(item, "name"));
-    table_add_colour(table, state, say_state_colour(state));
-    table_add(table, value_text(item, "runtime"));
-    table_add(table, say_ago(value_text(item, "createdAt"), text));
-    table_add(table, value_text(item, "executions"));
-}
-
-static int print_items(const struct invocation *invocation, const struct burrow_value **items,
-                       size_t count, struct burrow_error *err)
-{
-    static const char *const heads[] = {"ID",      "NAME",      "STATE", "RUNTIME",
-                                        "CREATED", ">COMMANDS", NULL};
-    struct table table;
-
-    if (invocation->is_json) {
-        autobuffer text = {0};
-        struct json_writer json;
-        json_writer_init(&json, &text);
-        json_list_begin(&json);
-        for (size_t i = 0; i < count; i++)
-            say_put(&json, NULL, items[i]);
-        json_list_end(&json);
-        return say_written(&json, &text, err);
-    }
-    if (invocation->is_quiet) {
-        for (size_t i = 0; i < count; i++)
-            (void)puts(value_text(items[i], "id"));
-        return 0;
-    }
-    table_init(&table, heads);
-    for (size_t i = 0; i < count; i++)
-        add_row(&table, items[i]);
-    table_print(&table, stdout);
-    table_clear(&table);
+    if (mode && strcmp(mode, "interactive") != 0 && strcmp(mode, "oneshot") != 0 &&
+        strcmp(mode, "one_shot") != 0)
+        return say_fail(err, BURROW_INVALID, "--mode is oneshot or interactive, not '%s'", mode);
     return 0;
 }
 
-static int check_list(const struct invocation *invocation, struct burrow_error *err)
+static char *list_path(const struct invocation *invocation)
 {
-    static const char *const fields[] = {"name", "created",         "updated", "status",
-                                         "mode", "execution_count", NULL};
-    bool is_known = !invocation->sort;
-
-    for (size_t i = 0; fields[i] && invocation->sort; i++)
-        is_known |= strcmp(fields[i], invocation->sort) == 0;
-    if (!is_known)
-        return say_fail(
-            err, BURROW_INVALID,
-            "--sort is name, created, updated, status, mode or execution_count, not '%s'",
-            invocation->sort);
-    if (invocation->direction && strcmp(invocation->direction, "asc") != 0 &&
-        strcmp(invocation->direction, "desc") != 0)
-        return say_fail(err, BURROW_INVALID, "--direction is asc or desc, not '%s'",
-                        invocation->direction);
-    if (invocation->limit == 0 || invocation->limit > LIST_MOST)
-        return say_fail(err, BURROW_INVALID, "--limit is 1 to %d", LIST_MOST);
-    return 0;
-}
-
-/* Newest first is how the server has them: only other orders need more than was asked for. */
-static bool is_usual_order(const struct invocation *invocation)
-{
-    return (!invocation->sort || strcmp(invocation->sort, "created") == 0) &&
-           (!invocation->direction || strcmp(invocation->direction, "desc") == 0);
-}
-
-static char *list_path(const struct invocation *invocation, uint64_t count)
-{
-    char limit[24];
     struct buffer path = {0};
     struct error ignored;
 
-    (void)snprintf(limit, sizeof limit, "%llu", (unsigned long long)count);
-    autofree char *start = burrow_path("/sandboxes?limit=%s", limit, NULL);
-    (void)buffer_add_text(&path, start, &ignored);
+    (void)buffer_add_text(&path, "/sandboxes?", &ignored);
     const char *pairs[][2] = {{"state", state_of(invocation->status)},
                               {"name", invocation->name},
                               {"project", invocation->is_all ? NULL : invocation->project_id},
@@ -207,12 +127,6 @@ static char *list_path(const struct invocation *invocation, uint64_t count)
     return path.data;
 }
 
-struct kept {
-    struct burrow_answer **answers;
-    const struct burrow_value **items;
-    size_t n_answers, count;
-};
-
 static bool is_wanted(const struct invocation *invocation, const struct burrow_value *item)
 {
     const char *mode = value_text(item, "mode");
@@ -223,64 +137,21 @@ static bool is_wanted(const struct invocation *invocation, const struct burrow_v
            (strcmp(mode, "one_shot") == 0 && strcmp(invocation->mode, "oneshot") == 0);
 }
 
-/* Pages until there are as many as are wanted. */
-static int gather(const struct invocation *invocation, uint64_t wanted, struct kept *kept,
-                  struct burrow_error *err)
-{
-    autofree char *path = list_path(invocation, wanted < LIST_MOST ? wanted : LIST_MOST);
-    autofree char *next = xstrdup(path);
-
-    while (next && kept->count < wanted) {
-        struct burrow_answer *answer = NULL;
-        if (burrow_ask(invocation->client, "GET", next, NULL, &answer, err) < 0)
-            return -1;
-        kept->answers = xrealloc(kept->answers, kept->n_answers + 1, sizeof *kept->answers);
-        kept->answers[kept->n_answers++] = answer;
-        const struct burrow_value *page = burrow_answer_value(answer);
-        const struct burrow_value *items = burrow_get(page, "items");
-        kept->items =
-            xrealloc(kept->items, kept->count + burrow_count(items) + 1, sizeof *kept->items);
-        for (const struct burrow_value *each = burrow_first(items); each;
-             each = burrow_next(each)) {
-            if (is_wanted(invocation, each))
-                kept->items[kept->count++] = each;
-        }
-        const char *cursor = burrow_text(burrow_get(page, "nextCursor"));
-        free(next);
-        autofree char *encoded = cursor ? burrow_path("%s", cursor, NULL) : NULL;
-        next = encoded ? xasprintf("%s&cursor=%s", path, encoded) : NULL;
-    }
-    return 0;
-}
-
-static void kept_clear(struct kept *kept)
-{
-    for (size_t i = 0; i < kept->n_answers; i++)
-        burrow_answer_free(kept->answers[i]);
-    free(kept->answers);
-    free(kept->items);
-}
-
-#define SORTED_MOST 10000 // looked at where the order is not the server's
-
 static int list(struct invocation *invocation, struct burrow_error *err)
 {
-    autoclear(kept) kept = {0};
-    size_t limit = invocation->limit > 0 ? (size_t)invocation->limit : 50;
-    size_t offset = invocation->offset > 0 ? (size_t)invocation->offset : 0;
-    struct order order = {invocation->sort ? invocation->sort : "created",
-                          invocation->direction && strcmp(invocation->direction, "asc") == 0};
+    autofree char *path = list_path(invocation);
+    const struct listing listing = {.path = path,
+                                    .is_wanted = is_wanted,
+                                    .keys = list_keys,
+                                    .server_sort = "created",
+                                    .columns = list_columns};
 
-    if (check_list(invocation, err) < 0)
-        return -1;
-    bool is_usual = is_usual_order(invocation);
-    if (gather(invocation, is_usual ? offset + limit : SORTED_MOST, &kept, err) < 0)
-        return -1;
-    if (!is_usual && kept.count)
-        qsort_r(kept.items, kept.count, sizeof *kept.items, compare, &order);
-    size_t from = offset < kept.count ? offset : kept.count;
-    size_t count = kept.count - from < limit ? kept.count - from : limit;
-    return print_items(invocation, kept.items + from, count, err);
+    return check_mode(invocation, err) < 0 ? -1 : listing_print(invocation, &listing, err);
+}
+
+static int ls(struct invocation *invocation, struct burrow_error *err)
+{
+    return invocation->n_operands ? file_commands_list(invocation, err) : list(invocation, err);
 }
 
 // ---- get ----
@@ -307,7 +178,7 @@ static void print_pairs(const char *name, const struct burrow_value *map)
     }
 }
 
-void sandbox_print(const struct burrow_value *value)
+static void print_sandbox(const struct burrow_value *value, const struct burrow_value *url)
 {
     char text[SAY_TEXT];
 
@@ -319,7 +190,7 @@ void sandbox_print(const struct burrow_value *value)
     say_field("mode", value_text(value, "mode"));
     say_field("runtime", value_text(value, "runtime"));
     say_field("snapshot", value_text(value, "snapshotId"));
-    say_field("url", value_text(value, "url"));
+    say_field_value("url", url);
     say_field("created", say_ago(value_text(value, "createdAt"), text));
     print_limits(burrow_get(value, "limits"));
     int64_t idle = burrow_integer(burrow_get(value, "idleTimeoutMs"), 0);
@@ -333,13 +204,20 @@ void sandbox_print(const struct burrow_value *value)
 
 static int get(struct invocation *invocation, struct burrow_error *err)
 {
+    autofree char *path = burrow_path("/sandboxes/%s/ports", invocation->operands[0], NULL);
     autoanswer answer = NULL;
+    autoanswer ports = NULL;
+    struct burrow_error ignored = {0}; // of one that has ended there are none
 
     if (burrow_sandbox_get(invocation->client, invocation->operands[0], &answer, err) < 0)
         return -1;
+    (void)burrow_ask(invocation->client, "GET", path, NULL, &ports, &ignored);
+    const struct burrow_value *first =
+        burrow_first(burrow_get(burrow_answer_value(ports), "items"));
+    const struct burrow_value *url = burrow_get(first, "url");
     if (invocation->is_json)
-        return tell_created(burrow_answer_value(answer), err);
-    sandbox_print(burrow_answer_value(answer));
+        return tell_sandbox(burrow_answer_value(answer), url, err);
+    print_sandbox(burrow_answer_value(answer), url);
     return 0;
 }
 
@@ -387,7 +265,7 @@ static int change_state(struct invocation *invocation, const char *format, const
     if (burrow_ask(invocation->client, "POST", path, NULL, &answer, err) < 0)
         return -1;
     if (invocation->is_json)
-        return tell_created(burrow_answer_value(answer), err);
+        return tell_sandbox(burrow_answer_value(answer), NULL, err);
     say_done("%s sandbox %s", word, invocation->operands[0]);
     return 0;
 }
@@ -426,25 +304,31 @@ static const char *const create_examples[] = {
     "$ burrow create --snapshot python-ml", "$ burrow create --port 3000 --name my-server --json",
     NULL};
 
-static const struct option_row list_rows[] = {
-    OPTION("status", 0, OPTION_TEXT, status, "STATE",
-           "those in this state: creating, idle, running, paused, terminated, failed …"),
-    OPTION("name", 0, OPTION_TEXT, name, "NAME", "called exactly so"),
-    OPTION("mode", 0, OPTION_TEXT, mode, "MODE", "oneshot or interactive"),
-    OPTION("project-id", 0, OPTION_TEXT, project_id, "ID", "of this project"),
-    OPTION("selector", 'l', OPTION_TEXT, selector, "SELECTOR", "by labels: team=blue,tier!=test"),
-    OPTION("all", 'a', OPTION_FLAG, is_all, NULL, "of all projects"),
-    OPTION("limit", 0, OPTION_INTEGER, limit, "N", "at most so many (default 50, at most 100)"),
-    OPTION("offset", 0, OPTION_INTEGER, offset, "N", "leave out so many first"),
-    OPTION("sort", 0, OPTION_TEXT, sort, "FIELD",
-           "by name, created, updated, status, mode or execution_count (default created)"),
-    OPTION("direction", 0, OPTION_TEXT, direction, "DIR", "asc or desc (default desc)"),
-    OPTION("quiet", 'q', OPTION_FLAG, is_quiet, NULL, "print ids alone"),
-    {0},
-};
+#define LIST_ROWS(selector_letter)                                                                 \
+    OPTION("status", 0, OPTION_TEXT, status, "STATE",                                              \
+           "those in this state: creating, idle, running, paused, terminated, failed …"),          \
+        OPTION("name", 0, OPTION_TEXT, name, "NAME", "called exactly so"),                         \
+        OPTION("mode", 0, OPTION_TEXT, mode, "MODE", "oneshot or interactive"),                    \
+        OPTION("project-id", 0, OPTION_TEXT, project_id, "ID", "of this project"),                 \
+        OPTION("selector", selector_letter, OPTION_TEXT, selector, "SELECTOR",                     \
+               "by labels: team=blue,tier!=test"),                                                 \
+        OPTION("all", 'a', OPTION_FLAG, is_all, NULL, "of all projects"), LIMIT_ROW, OFFSET_ROW,   \
+        OPTION("sort", 0, OPTION_TEXT, sort, "FIELD",                                              \
+               "by name, created, updated, status, mode or execution_count (default created)"),    \
+        OPTION("direction", 0, OPTION_TEXT, direction, "DIR", "asc or desc (default desc)"),       \
+        OPTION("quiet", 'q', OPTION_FLAG, is_quiet, NULL, "print ids alone")
+
+static const struct option_row list_rows[] = {LIST_ROWS('l'), {0}};
+static const struct option_row ls_rows[] = {
+    OPTION("long", 'l', OPTION_FLAG, is_long, NULL, "of files: with permissions, sizes and times"),
+    OPTION("recursive", 'r', OPTION_FLAG, is_recursive, NULL,
+           "of files: also what is in directories below"),
+    LIST_ROWS(0),
+    {0}};
 static const char *const list_examples[] = {"$ burrow list", "$ burrow list --status idle",
                                             "$ burrow list --sort=created --direction=asc",
                                             "$ burrow list --json | jq -r '.[].id'", NULL};
+static const char *const ls_examples[] = {"$ burrow ls", "$ burrow ls work /workspace -l", NULL};
 static const char *const get_examples[] = {"$ burrow get work", "$ burrow get sbx_abc123 --json",
                                            NULL};
 
@@ -460,8 +344,10 @@ static const char *const resume_examples[] = {"$ burrow resume work", NULL};
 const struct cli_command sandbox_commands[] = {
     {"", "create new", "", "make a sandbox that stays", NULL, create_rows, create_examples,
      COMMAND_SERVER, create},
-    {"", "list ls", "", "list sandboxes, newest first", NULL, list_rows, list_examples,
-     COMMAND_SERVER, list},
+    {"", "list", "", "list sandboxes, newest first", NULL, list_rows, list_examples, COMMAND_SERVER,
+     list},
+    {"", "ls", "[SANDBOX] [PATH]", "list sandboxes, or the files of one ('fs ls')", NULL, ls_rows,
+     ls_examples, COMMAND_SERVER, ls},
     {"", "get show info", "SANDBOX", "tell about a sandbox", NULL, NULL, get_examples,
      COMMAND_SERVER, get},
     {"", "delete rm del remove destroy terminate", "SANDBOX...", "end a sandbox, its files with it",

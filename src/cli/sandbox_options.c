@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/mem.h"
+#include "cli/listing.h"
 #include "cli/remote_run.h"
 #include "cli/say.h"
 #include "data/json.h"

@@ -39,15 +39,8 @@ int sandbox_options_write(struct invocation *invocation, char **words, struct bu
 int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
                         struct burrow_error *err);
 
-/* For people: the fields of a sandbox. */
-void sandbox_print(const struct burrow_value *value);
-
-static inline void burrow_answer_freep(struct burrow_answer **answer)
-{
-    burrow_answer_free(*answer);
-}
-#define autoanswer __attribute__((cleanup(burrow_answer_freep))) struct burrow_answer *
-
+/* `fs ls`: files of the sandbox that is the first operand. */
+int file_commands_list(struct invocation *invocation, struct burrow_error *err);
 /* A file of the server's to a local one, and back; with progress. "-" is standard output or input. */
 int file_take(struct burrow_client *client, const char *target, const char *local, bool is_quiet,
               uint64_t *bytes, struct burrow_error *err);

@@ -4,7 +4,7 @@
 
 #include "base/auto.h"
 #include "base/mem.h"
-#include "cli/columns.h"
+#include "cli/listing.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
 #include "cli/sandbox_options.h"
@@ -12,13 +12,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *value_text(const struct burrow_value *map, const char *name)
-{
-    const char *text = burrow_text(burrow_get(map, name));
-
-    return text ? text : "";
-}
 
 // ---- events ----
 
@@ -28,86 +21,26 @@ static const struct column event_columns[] = {{"TIME", "createdAt", COLUMN_TEXT}
                                               {"ID", "id", COLUMN_TEXT},
                                               {0}};
 
-static void add_event(struct table *table, const struct burrow_value *item)
-{
-    for (const struct column *column = event_columns; column->head; column++)
-        table_add(table, value_text(item, column->path));
-}
-
-struct events {
-    struct burrow_answer **answers;
-    const struct burrow_value **items;
-    size_t n_answers, count;
-};
-
-static void events_clear(struct events *events)
-{
-    for (size_t i = 0; i < events->n_answers; i++)
-        burrow_answer_free(events->answers[i]);
-    free(events->answers);
-    free(events->items);
-}
-
 #define EVENTS_READ 10000 // at most, to find the last ones
 
 /* The server has them oldest first. */
-static int gather_events(struct invocation *invocation, const char *path, size_t wanted,
-                         struct events *events, struct burrow_error *err)
-{
-    autofree char *next = xstrdup(path);
-
-    while (next && events->count < wanted) {
-        struct burrow_answer *answer = NULL;
-        if (burrow_ask(invocation->client, "GET", next, NULL, &answer, err) < 0)
-            return -1;
-        events->answers = xrealloc(events->answers, events->n_answers + 1, sizeof *events->answers);
-        events->answers[events->n_answers++] = answer;
-        const struct burrow_value *page = burrow_answer_value(answer),
-                                  *items = burrow_get(page, "items");
-        events->items =
-            xrealloc(events->items, events->count + burrow_count(items) + 1, sizeof *events->items);
-        for (const struct burrow_value *each = burrow_first(items); each; each = burrow_next(each))
-            events->items[events->count++] = each;
-        const char *cursor = burrow_text(burrow_get(page, "nextCursor"));
-        autofree char *encoded = cursor ? burrow_path("%s", cursor, NULL) : NULL;
-        free(next);
-        next = encoded ? xasprintf("%s&cursor=%s", path, encoded) : NULL;
-    }
-    return 0;
-}
-
 static int print_events(struct invocation *invocation, struct burrow_error *err)
 {
     autofree char *path =
         burrow_path("/sandboxes/%s/events?limit=100", invocation->operands[0], NULL);
     size_t limit = invocation->limit > 0 ? (size_t)invocation->limit : 50;
-    autoclear(events) events = {0};
-    static const char *const heads[] = {"TIME", "EVENT", "REASON", "ID", NULL};
-    autobuffer text = {0};
-    struct json_writer json;
-    struct table table;
+    autoclear(items) events = {0};
 
-    if (gather_events(invocation, path, invocation->is_reverse ? EVENTS_READ : limit, &events,
-                      err) < 0)
+    if (items_gather(invocation, path, invocation->is_reverse ? EVENTS_READ : limit, NULL, &events,
+                     err) < 0)
         return -1;
-    size_t count = events.count < limit ? events.count : limit;
-    json_writer_init(&json, &text);
-    json_list_begin(&json);
-    table_init(&table, heads);
-    for (size_t i = 0; i < count; i++) {
-        const struct burrow_value *item =
-            events.items[invocation->is_reverse ? events.count - 1 - i : i];
-        say_put(&json, NULL, item);
-        add_event(&table, item);
+    for (size_t i = 0; invocation->is_reverse && i < events.count / 2; i++) {
+        const struct burrow_value *first = events.items[i];
+        events.items[i] = events.items[events.count - 1 - i];
+        events.items[events.count - 1 - i] = first;
     }
-    json_list_end(&json);
-    int result = 0;
-    if (invocation->is_json)
-        result = say_written(&json, &text, err);
-    else
-        table_print(&table, stdout);
-    table_clear(&table);
-    return result;
+    return columns_print(invocation, events.items, events.count < limit ? events.count : limit,
+                         event_columns, err);
 }
 
 // ---- env ----
@@ -183,7 +116,7 @@ static int wait_for(struct invocation *invocation, struct burrow_error *err)
         autofree char *path =
             is_command ? burrow_path("/executions/%s?waitMs=%s", id, wait, NULL)
                        : burrow_path("/sandboxes/%s/wait?state=%s&waitMs=%s", id,
-                                     invocation->state ? invocation->state : "terminated,failed",
+                                     invocation->state ? invocation->state : "ended,failed,deleted",
                                      wait, NULL);
         autoanswer answer = NULL;
         if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
@@ -317,9 +250,7 @@ static int system_prune(struct invocation *invocation, struct burrow_error *err)
 // ---- the table ----
 
 static const struct option_row event_rows[] = {
-    OPTION("limit", 0, OPTION_INTEGER, limit, "N", "at most so many (default 50, at most 100)"),
-    OPTION("reverse", 0, OPTION_FLAG, is_reverse, NULL, "the newest first"),
-    {0}};
+    LIMIT_ROW, OPTION("reverse", 0, OPTION_FLAG, is_reverse, NULL, "the newest first"), {0}};
 static const struct option_row env_rows[] = {
     OPTION("delete", 'd', OPTION_LIST, deletes, "KEY", "take a variable away (repeatable)"), {0}};
 static const struct option_row wait_rows[] = {

@@ -4,20 +4,13 @@
 
 #include "base/auto.h"
 #include "base/mem.h"
-#include "cli/columns.h"
+#include "cli/listing.h"
 #include "cli/invocation.h"
 #include "cli/sandbox_options.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *value_text(const struct burrow_value *map, const char *name)
-{
-    const char *text = burrow_text(burrow_get(map, name));
-
-    return text ? text : "";
-}
 
 static const struct column snapshot_columns[] = {{"ID", "id", COLUMN_TEXT},
                                                  {"NAME", "name", COLUMN_TEXT},
@@ -102,100 +95,70 @@ static int sandbox_id(struct invocation *invocation, const char *name, char id[B
     return 0;
 }
 
-struct order {
-    const char *field;
-    bool is_ascending;
-};
-
-static int compare(const void *a, const void *b, void *context)
-{
-    const struct order *order = context;
-    const struct burrow_value *left = *(const struct burrow_value *const *)a;
-    const struct burrow_value *right = *(const struct burrow_value *const *)b;
-    const char *number = strcmp(order->field, "size") == 0    ? "sizeBytes"
-                         : strcmp(order->field, "files") == 0 ? "fileCount"
-                                                              : NULL;
-    int result;
-
-    if (number) {
-        int64_t x = burrow_integer(burrow_get(left, number), 0);
-        int64_t y = burrow_integer(burrow_get(right, number), 0);
-        result = (x > y) - (x < y);
-    } else {
-        const char *path = strcmp(order->field, "name") == 0 ? "name" : "createdAt";
-        result = strcmp(value_text(left, path), value_text(right, path));
-    }
-    return order->is_ascending ? result : -result;
-}
-
-/* Other orders than the server's: of the page that came. */
-static int print_sorted(struct invocation *invocation, const struct burrow_value *page,
-                        struct burrow_error *err)
-{
-    const struct burrow_value *items = burrow_get(page, "items");
-    size_t count = burrow_count(items), n = 0;
-    size_t offset = invocation->offset > 0 ? (size_t)invocation->offset : 0;
-    size_t limit = invocation->limit > 0 ? (size_t)invocation->limit : 50;
-    autofree const struct burrow_value **list = xcalloc(count + 1, sizeof *list);
-    struct order order = {invocation->sort ? invocation->sort : "created",
-                          invocation->direction && strcmp(invocation->direction, "asc") == 0};
-    autobuffer text = {0};
-    struct json_writer json;
-    struct table table;
-    static const char *const heads[] = {"ID", "NAME", "TAG", ">SIZE", ">FILES", "CREATED", NULL};
-    char size[SAY_TEXT], ago[SAY_TEXT];
-
-    for (const struct burrow_value *each = burrow_first(items); each; each = burrow_next(each))
-        list[n++] = each;
-    qsort_r(list, n, sizeof *list, compare, &order);
-    json_writer_init(&json, &text);
-    json_list_begin(&json);
-    table_init(&table, heads);
-    for (size_t i = offset; i < n && i < offset + limit; i++) {
-        say_put(&json, NULL, list[i]);
-        table_add(&table, value_text(list[i], "id"));
-        table_add(&table, value_text(list[i], "name"));
-        table_add(&table, value_text(list[i], "tag"));
-        table_add(&table, say_size(burrow_integer(burrow_get(list[i], "sizeBytes"), 0), size));
-        table_add(&table, value_text(list[i], "fileCount"));
-        table_add(&table, say_ago(value_text(list[i], "createdAt"), ago));
-    }
-    json_list_end(&json);
-    int result = 0;
-    if (invocation->is_json)
-        result = say_written(&json, &text, err);
-    else
-        table_print(&table, stdout);
-    table_clear(&table);
-    return result;
-}
+static const struct sort_key snapshot_keys[] = {{"created", "createdAt", false},
+                                                {"name", "name", false},
+                                                {"size", "sizeBytes", true},
+                                                {"files", "fileCount", true},
+                                                {0}};
 
 static int list_snapshots(struct invocation *invocation, struct burrow_error *err)
 {
     char id[BURROW_ID] = "";
-    autoanswer answer = NULL;
 
     if (invocation->sandbox && sandbox_id(invocation, invocation->sandbox, id, err) < 0)
         return -1;
-    autofree char *filter = *id ? burrow_path("&sandboxId=%s", id, NULL) : xstrdup("");
-    autofree char *path = xasprintf("/snapshots?limit=100%s", filter);
-    bool is_usual = !invocation->sort && !invocation->direction;
-    if (is_usual)
-        return columns_list(invocation, path,
-                            invocation->limit > 0 ? (uint64_t)invocation->limit : 0,
-                            snapshot_columns, err);
-    if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
-        return -1;
-    return print_sorted(invocation, burrow_answer_value(answer), err);
+    autofree char *path =
+        *id ? burrow_path("/snapshots?sandboxId=%s", id, NULL) : xstrdup("/snapshots?");
+    const struct listing listing = {
+        .path = path, .keys = snapshot_keys, .server_sort = "created", .columns = snapshot_columns};
+    return listing_print(invocation, &listing, err);
 }
 
+#define SANDBOXES_READ 10000 // at most, to find those that were made from it
+
+static bool has_snapshot(const struct invocation *invocation, const struct burrow_value *sandbox)
+{
+    return strcmp(value_text(sandbox, "snapshotId"), invocation->snapshot) == 0;
+}
+
+static int tell_details(const struct burrow_value *value, const struct items *sandboxes,
+                        struct burrow_error *err)
+{
+    autobuffer text = {0};
+    struct json_writer json;
+
+    json_writer_init(&json, &text);
+    json_map_begin(&json);
+    for (const struct burrow_value *each = burrow_first(value); each; each = burrow_next(each))
+        say_put(&json, burrow_key(each), each);
+    json_key(&json, "sandboxes");
+    json_list_begin(&json);
+    for (size_t i = 0; i < sandboxes->count; i++)
+        say_put(&json, NULL, burrow_get(sandboxes->items[i], "id"));
+    json_list_end(&json);
+    json_map_end(&json);
+    return say_written(&json, &text, err);
+}
+
+/* With the sandboxes that were made from it and live. */
 static int get_snapshot(struct invocation *invocation, struct burrow_error *err)
 {
     autoanswer answer = NULL;
+    autoclear(items) sandboxes = {0};
 
     if (burrow_snapshot_get(invocation->client, invocation->operands[0], &answer, err) < 0)
         return -1;
-    return columns_fields(invocation, burrow_answer_value(answer), snapshot_fields, err);
+    const struct burrow_value *value = burrow_answer_value(answer);
+    invocation->snapshot = value_text(value, "id");
+    if (items_gather(invocation, "/sandboxes?limit=100", SANDBOXES_READ, has_snapshot, &sandboxes,
+                     err) < 0)
+        return -1;
+    if (invocation->is_json)
+        return tell_details(value, &sandboxes, err);
+    (void)columns_fields(invocation, value, snapshot_fields, err);
+    for (size_t i = 0; i < sandboxes.count; i++)
+        say_field(i ? "" : "sandboxes", value_text(sandboxes.items[i], "id"));
+    return 0;
 }
 
 static int tag_snapshot(struct invocation *invocation, struct burrow_error *err)
@@ -426,8 +389,8 @@ static const struct option_row create_rows[] = {
     {0}};
 static const struct option_row list_rows[] = {
     OPTION("sandbox", 0, OPTION_TEXT, sandbox, "SANDBOX", "taken of this one"),
-    OPTION("limit", 0, OPTION_INTEGER, limit, "N", "at most so many (default 50)"),
-    OPTION("offset", 0, OPTION_INTEGER, offset, "N", "leave out so many first"),
+    LIMIT_ROW,
+    OFFSET_ROW,
     OPTION("sort", 0, OPTION_TEXT, sort, "FIELD",
            "by name, created, size or files (default created)"),
     OPTION("direction", 0, OPTION_TEXT, direction, "DIR", "asc or desc (default desc)"),

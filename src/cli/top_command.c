@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "cli/listing.h"
 #include "cli/endpoint.h"
 #include "cli/invocation.h"
 #include "cli/say.h"

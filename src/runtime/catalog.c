@@ -5,6 +5,7 @@
 #include "base/embedded.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "base/suggest.h"
 #include "data/yaml.h"
 #include "runtime/definition.h"
@@ -13,6 +14,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEEPEST 8 // how many may stand on each other
@@ -51,6 +53,23 @@ int runtime_reference_parse(const char *text, struct runtime_reference *out, str
 char *runtime_full_name(const char *text)
 {
     return xasprintf("%s%s", text, strchr(text, ':') ? "" : ":latest");
+}
+
+void runtime_name_id(const char *name, char id[RUNTIME_ID])
+{
+    static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
+    autofree char *whole = runtime_full_name(name);
+    char digits[SHA256_TEXT];
+    struct sha256 sha;
+
+    sha256_init(&sha);
+    sha256_add(&sha, whole, strlen(whole));
+    sha256_end(&sha, digits);
+    memset(id, 0, RUNTIME_ID);
+    for (int i = 0; i < 20; i++) {
+        char byte[3] = {digits[2 * i], digits[2 * i + 1], '\0'};
+        id[i] = alphabet[strtoul(byte, NULL, 16) & 31];
+    }
 }
 
 // ---- all of them ----

@@ -25,6 +25,9 @@ int runtime_reference_parse(const char *text, struct runtime_reference *out, str
 
 /* The one spelling under which a runtime is recorded and compared: "base:latest" for "base" too. The text is the caller's to free; it is not checked. */
 char *runtime_full_name(const char *text);
+/* The id of the runtime of this name ("base" is "base:latest"), without its prefix: the same on every machine. */
+#define RUNTIME_ID 24
+void runtime_name_id(const char *name, char id[RUNTIME_ID]);
 
 enum runtime_kind {
     RUNTIME_DEBIAN, // packages of a Debian suite, by mmdebstrap

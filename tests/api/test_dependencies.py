@@ -63,6 +63,23 @@ def test_apt_packages_are_there_once_installed_and_the_second_time_at_once(serve
     server.client.delete(f"/sandbox/snapshots/{snapshot}")
 
 
+def test_the_command_line_waits_until_they_are_there(server, mirror):
+    words = ["--url", f"http://127.0.0.1:{server.port}", "--api-key", server.key, "--dependency"]
+
+    def burrow(*line):
+        return subprocess.run([BURROW, *line], capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    first = burrow("run", *words, "hello", "--", "hello")
+    if "no package mirror" in server.log or "is not known" in server.log or "could not be installed" in first.stderr:
+        pytest.skip("no mirror can be reached")
+    assert (first.returncode, first.stdout) == (0, "Hello, world!\n") and "is being made" in first.stderr, first.stderr
+    again = burrow("run", *words, "hello", "--", "hello")
+    assert (again.returncode, again.stdout, again.stderr) == (0, "Hello, world!\n", "")
+    assert burrow("create", *words, "hello", "--name", "with-hello").returncode == 0
+    assert burrow("delete", *words[:4], "with-hello").returncode == 0
+    failed = burrow("run", *words, "no-such-package-at-all", "--", "true")
+    assert failed.returncode == 2 and "no-such-package-at-all" in failed.stderr, failed.stderr
+
+
 def test_a_package_that_does_not_exist_fails_it_by_its_name(server, mirror):
     sandbox, status = made(server, dependencies=["no-such-package-of-debian"])
     assert (status, sandbox.get()["status"]) == ("creating", "failed")

@@ -235,7 +235,9 @@ def test_fs_copies_trees(burrow, work, tmp_path):
 def test_fs_lists_makes_and_removes(burrow, work):
     burrow("fs", "mkdir", work, "/workspace/data/processed", "-p")
     burrow("exec", work, "--", "touch", "/workspace/data/processed/f")
-    assert burrow.text("fs", "ls", work, "/workspace/data") == "processed/\n"
+    assert burrow.text("fs", "ls", work, "/workspace/data") == "processed/\n" == burrow.text("ls", work, "/workspace/data")
+    assert burrow.text("ls", "-l", work, "/workspace/data").startswith("drwxr-xr-x") and work in burrow.text("ls")
+    assert [item["path"] for item in burrow.json("ls", work, "/workspace/data", "-r")] == ["processed", "processed/f"]
     assert [item["path"] for item in burrow.json("fs", "list", work, "/workspace/data", "-r")] == ["processed", "processed/f"]
     assert burrow.text("fs", "ls", work, "/workspace/data", "-l").startswith("drwxr-xr-x")
     burrow("fs", "rmdir", work, "/workspace/data", code=6)

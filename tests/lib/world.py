@@ -30,9 +30,11 @@ def run(*words):
 
 
 class World:
-    """`with World() as world:` is inside the machine; whoever is started there is too."""
+    """`with World() as world:` is inside the machine; whoever is started there is too. `more` are names besides; what `files` has below a host's name is what
+    the web servers answer for it."""
 
-    def __init__(self):
+    def __init__(self, more=None, files=None):
+        self.names, self.files = {**NAMES, **(more or {})}, files
         self.machine, self.outside = (f"bw{os.getpid()}{side}" for side in "mo")
         self.folder = tempfile.TemporaryDirectory()
         self.services = None
@@ -62,12 +64,13 @@ class World:
         self.log.touch()
         cert = pathlib.Path(self.folder.name) / "cert.pem"
         run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", cert, "-out", f"{cert}.crt", "-days", "2", "-subj", "/CN=test",
-            "-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in NAMES))
+            "-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in self.names))
         self.certificate = pathlib.Path(f"{cert}.crt")
         cert.write_text(cert.read_text() + pathlib.Path(f"{cert}.crt").read_text())
         enter(f"/run/netns/{self.outside}")
         try:
-            self.services = subprocess.Popen([sys.executable, SERVICES, self.log, cert, json.dumps(NAMES), DNS], stdin=subprocess.DEVNULL)
+            self.services = subprocess.Popen([sys.executable, SERVICES, self.log, cert, json.dumps(self.names), DNS, self.files or ""],
+                                             stdin=subprocess.DEVNULL)
         finally:
             enter(f"/run/netns/{self.machine}")
         until(lambda: "ready" in self.log.read_text(), "the services of the world")

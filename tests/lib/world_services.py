@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What there is outside of a machine (world.py): names, HTTP, TLS, and a port that says hello. Each request is a line of the log.
 
-usage: world_services.py LOG CERTIFICATE NAMES-AS-JSON DNS-ADDRESS
+usage: world_services.py LOG CERTIFICATE NAMES-AS-JSON DNS-ADDRESS [FILES]
 """
 import json
+import pathlib
 import socket
 import socketserver
 import ssl
@@ -12,6 +13,7 @@ import sys
 import threading
 
 LOG, CERTIFICATE, NAMES, DNS = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), sys.argv[4]
+FILES = pathlib.Path(sys.argv[5]) if len(sys.argv) > 5 and sys.argv[5] else None
 log = open(LOG, "a", buffering=1)
 PIECE = b"x" * 1024
 
@@ -48,8 +50,17 @@ class NamesOverTcp(socketserver.StreamRequestHandler):
             self.wfile.write(struct.pack("!H", len(reply)) + reply)
 
 
+def file_of(host, path):
+    """What a site has there; None for a site that has no files."""
+    site = FILES / host.partition(":")[0] if FILES else None
+    if not site or not site.is_dir():
+        return None
+    place = site / path.partition("?")[0].strip("/")
+    return place / "index.html" if place.is_dir() else place
+
+
 class Web(socketserver.StreamRequestHandler):
-    """/endless never ends; everything else tells who was asked for what, with which Authorization."""
+    """/endless never ends; hosts of FILES have their files; everything else tells who was asked for what, with which Authorization."""
     scheme = "http"
 
     def handle(self):
@@ -72,8 +83,18 @@ class Web(socketserver.StreamRequestHandler):
                 while True:
                     self.wfile.write(PIECE)
                     threading.Event().wait(0.01)
+            file = file_of(headers.get("host", "-"), path)
+            if file:
+                self.send_file(file, method)
+                continue
             text = json.dumps({"host": headers.get("host"), "path": path, "got": len(body), "authorization": headers.get("authorization")}).encode()
             self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+
+    def send_file(self, file, method):
+        data = file.read_bytes() if file.is_file() else b""
+        type = {".html": "text/html", ".json": "application/json"}.get(file.suffix, "application/octet-stream")
+        self.wfile.write(b"HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" % (
+            b"200 OK" if file.is_file() else b"404 Not Found", type.encode(), len(data), b"" if method == "HEAD" else data))
 
 
 class Hello(socketserver.StreamRequestHandler):

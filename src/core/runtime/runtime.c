@@ -10,7 +10,6 @@
 #include "runtime/build_dir.h"
 
 #include <inttypes.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -166,18 +165,9 @@ int runtime_digest(struct runtimes *runtimes, const char *name, char digest[RUNT
     return 0;
 }
 
-// ---- ids ----
-
 void runtime_id(const char *name, char id[24])
 {
-    static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
-    autofree char *whole = runtime_full_name(name);
-    unsigned char hash[SHA256_DIGEST_LENGTH];
-
-    (void)SHA256((const unsigned char *)whole, strlen(whole), hash);
-    for (int i = 0; i < 20; i++)
-        id[i] = alphabet[hash[i] & 31];
-    memset(id + 20, 0, 4);
+    runtime_name_id(name, id);
 }
 
 // ---- lists ----

@@ -46,6 +46,7 @@
     ROW(ERROR_SLOW, NULL, 0, "request_too_slow", "The request took too long to arrive", NULL) \
     ROW(ERROR_TIMEOUT, NULL, 504, "timeout", "It took too long", "look at its state before trying again") \
     ROW(ERROR_RESTARTING, NULL, 0, "restarting", "The server is restarting", "try again shortly") \
+    ROW(ERROR_NOT_BUILT, NULL, 0, "runtime_not_ready", "The runtime is being made", "send it again when the header Retry-After says") \
     ROW(ERROR_UNAVAILABLE, NULL, 503, "unavailable", "Not possible at the moment", "try again later; the detail says what is missing") \
     ROW(ERROR_LOST, NULL, 0, "outcome_unknown", "It may have been done, or not", "look before doing it again")
 // clang-format on

@@ -16,6 +16,7 @@
 struct run_body {
     struct command_body command;
     const char *sandbox, *runtime, *snapshot, *name;
+    const char **dependencies, **packages;
     struct field_list labels;
     struct limits limits;
     bool has_limits;
@@ -38,6 +39,10 @@ static const struct field run_fields[] = {
      .help = "what its own sandbox starts from"},
     {"snapshot", FIELD_TEXT, offsetof(struct run_body, snapshot), .maximum = 512,
      .help = "id, name:tag, tag or name of a snapshot, instead of a runtime"},
+    {"dependencies", FIELD_TEXTS, offsetof(struct run_body, dependencies), .maximum = 256,
+     .help = "apt packages that are installed over it first, and kept for the next time"},
+    {"packages", FIELD_TEXTS, offsetof(struct run_body, packages), .maximum = 256,
+     .help = "packages that npm or bun installs globally first, where the runtime has one"},
     {"name", FIELD_TEXT, offsetof(struct run_body, name), .maximum = 256,
      .help = "of its own sandbox"},
     {"labels", FIELD_TEXT_MAP, offsetof(struct run_body, labels), .maximum = 256,
@@ -75,6 +80,10 @@ static int check_body(const struct run_body *body, struct error *err)
         return fault(err, "runtime", words);
     if (body->snapshot)
         return fault(err, "snapshot", words);
+    if (body->dependencies)
+        return fault(err, "dependencies", words);
+    if (body->packages)
+        return fault(err, "packages", words);
     if (body->name)
         return fault(err, "name", words);
     if (body->labels.count)
@@ -132,6 +141,8 @@ static int start_alone(struct call *call, struct run *run, struct error *err)
         .labels = sandbox_body_pairs(call, &body->labels),
         .mode = body->has_changes ? SANDBOX_INTERACTIVE : SANDBOX_ONE_SHOT,
         .runtime = body->runtime,
+        .dependencies = (const char *const *)body->dependencies,
+        .packages = (const char *const *)body->packages,
         .limits = body->limits,
         .network = network_body_change(call, &body->network, false),
         .command = &run->command,
