@@ -4,6 +4,9 @@
 
 #include "base/mem.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 int command_check(const struct command *command, struct error *err)
 {
     if (!command->argv || !command->argv[0] || !*command->argv[0])
@@ -20,4 +23,11 @@ struct command command_copy(const struct command *command)
         .user = command->user ? xstrdup(command->user) : NULL,
         .timeout_ms = command->timeout_ms,
     };
+}
+
+bool command_user_ids(const char *user, uint32_t *uid, uint32_t *gid)
+{
+    char rest;
+
+    return user && sscanf(user, "%" SCNu32 ":%" SCNu32 "%c", uid, gid, &rest) == 2;
 }

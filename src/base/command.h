@@ -6,6 +6,7 @@
 #pragma once
 #include "base/strings.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -20,6 +21,9 @@ struct command {
 
 /* ERROR_INVALID when there is nothing to run, or a variable is not NAME=VALUE. */
 int command_check(const struct command *command, struct error *err);
+
+/* Whether a user is given by numbers, "1000:1000", and which. */
+bool command_user_ids(const char *user, uint32_t *uid, uint32_t *gid);
 
 /* Moves what it points to: `from` is empty then. */
 static inline struct command command_take(struct command *from)

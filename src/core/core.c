@@ -285,6 +285,7 @@ void core_health(struct core *core, struct core_health *out)
     *out = (struct core_health){
         .sandboxes = registry_count(core->sandboxes->registry),
         .spares = pool_waiting(core->sandboxes->pool),
+        .spare_bytes = (int64_t)pool_bytes(core->sandboxes->pool),
         .commands = core->executions->n_running,
         .queued = queue_waiting(core->executions->queue),
         .is_default_runtime_ready =

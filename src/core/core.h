@@ -75,10 +75,11 @@ void core_free(struct core *core);
 DEFINE_AUTOPTR(core)
 
 struct core_health {
-    unsigned sandboxes; // alive
-    unsigned spares;    // boxes made ahead
-    unsigned commands;  // that run now
-    unsigned queued;    // that wait
+    unsigned sandboxes;  // alive
+    unsigned spares;     // boxes made ahead
+    int64_t spare_bytes; // of memory that those hold
+    unsigned commands;   // that run now
+    unsigned queued;     // that wait
     bool is_default_runtime_ready;
     const char *fault; // why it cannot do all that it should, a literal; NULL: it can
 };

@@ -399,21 +399,13 @@ static int open_root(struct creation *creation, const char *user, int *conversat
     return held ? box_files(held->box, user, "/", conversation, err) : -1;
 }
 
-/* A user by numbers, "1000:1000": its home can be made for it, whatever the runtime has. */
-static bool read_ids(const char *user, uint32_t *uid, uint32_t *gid)
-{
-    char rest;
-
-    return user && sscanf(user, "%" SCNu32 ":%" SCNu32 "%c", uid, gid, &rest) == 2;
-}
-
-/* By the box's root, where the user itself may not. */
+/* By the box's root, where the user itself may not: of one by numbers, whatever the runtime has. */
 static int make_for(struct creation *creation, const char *path, struct error *err)
 {
     autofd conversation = -1;
     uint32_t uid, gid;
 
-    if (!read_ids(creation->request->usual.user, &uid, &gid))
+    if (!command_user_ids(creation->request->usual.user, &uid, &gid))
         return -1;
     if (open_root(creation, NULL, &conversation, err) < 0 ||
         files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||

@@ -37,5 +37,7 @@ const struct core_settings core_settings_default = {
     .port_rest_ms = 10 * 60 * 1000,
     .spare_one_shot = 16,
     .spare_kept = 4,
+    .spare_memory_bytes = GIB / 4,
+    .spare_keep_ms = 10 * 60 * 1000,
     .packages_keep_ms = 14 * 24 * HOUR_MS,
 };

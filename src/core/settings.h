@@ -70,6 +70,9 @@ struct core_settings {
     unsigned queue_length;       // that may wait in it
     unsigned spare_one_shot;     // boxes made ahead; 0: none
     unsigned spare_kept;
+    int64_t spare_memory_bytes; // that boxes made ahead may hold together; 0: none are made
+    int64_t
+        spare_keep_ms; // how long they wait after somebody last asked for such; those of the default runtime always do
     const char *debian_mirror;   // where packages of runtimes come from; NULL: the machine's own
     const char *npm_registry;    // likewise; NULL: npm's own
     int64_t packages_keep_ms;    // how long packages installed for a sandbox are kept unused

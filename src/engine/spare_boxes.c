@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "engine/files.h"
 #include "engine/launch.h"
 
 #include <fcntl.h>
@@ -15,6 +16,17 @@
 #define WARM_UP_ID UINT32_MAX
 #define WARM_UP_MS 10000
 #define MAX_PREFIX 32
+#define FILE_TIMEOUT_MS 10000
+#define LEAST_BYTES ((uint64_t)1 << 20) // of a box: not all that the kernel has for it is counted
+#define GUESS_BYTES ((uint64_t)2 << 20)
+#define LOOKS 3 // until a resident has grown
+
+struct spare {
+    struct box *box;  // NULL: none
+    uint64_t bytes;   // of memory, when it was last measured
+    unsigned looks;   // how often that was done since it was made
+    bool is_measured; // in this round
+};
 
 struct spare_boxes {
     struct engine *engine;
@@ -22,12 +34,15 @@ struct spare_boxes {
     unsigned count;
     char *scratch_prefix; // or NULL
     char **warm_up;
-    char *directory;                // of the warm-up
+    char *directory; // of the warm-up
+    uint32_t uid, gid;
     struct spare_resident resident; // its lists are ours; without argv: none
     struct lock lock;               // guards all below; held for memory work only
-    struct box **waiting;
-    _Atomic unsigned n_waiting; // read without the lock
-    unsigned n_coming;          // together `count` at most
+    struct spare *waiting;
+    _Atomic uint64_t bytes;      // of all that wait; read without the lock
+    _Atomic uint64_t last_bytes; // of the one that was made last; 0: none was
+    _Atomic unsigned n_waiting;  // read without the lock
+    unsigned n_coming;           // together `count` at most
 };
 
 static size_t count_list(const char *const *list)
@@ -101,8 +116,23 @@ int spare_boxes_new(struct engine *engine, const struct spare_boxes_options *opt
         spares->warm_up = copy_list(options->warm_up, count_list(options->warm_up));
     copy_resident(spares, options->resident);
     spares->directory = xstrdup(options->directory ? options->directory : "/");
+    spares->uid = options->uid;
+    spares->gid = options->gid;
     *out = spares;
     return 0;
+}
+
+/* The warm-up has made it, as root. */
+static int give_directory(struct spare_boxes *spares, struct box *box, struct error *err)
+{
+    autofd conversation = -1;
+
+    if (!spares->uid && !spares->gid)
+        return 0;
+    if (box_files(box, NULL, "/", &conversation, err) < 0 ||
+        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
+        return -1;
+    return files_chown(conversation, spares->directory, spares->uid, spares->gid, 0, err);
 }
 
 static int warm_up(struct spare_boxes *spares, struct box *box, struct error *err)
@@ -125,6 +155,8 @@ static int warm_up(struct spare_boxes *spares, struct box *box, struct error *er
     if (box_spawn(box, &process, NULL, err) < 0 ||
         box_wait(box, WARM_UP_ID, WARM_UP_MS, &exit, err) < 0)
         return error_wrap(err, "warm up a sandbox");
+    if (give_directory(spares, box, err) < 0)
+        return error_wrap(err, "make the directory of a sandbox");
     return spares->spec.is_one_shot ? box_collect(box, WARM_UP_ID, err) : 0;
 }
 
@@ -171,7 +203,16 @@ static void throw_away(struct spare_boxes *spares, struct box *box)
     box_free(box);
 }
 
-static int make_one(struct spare_boxes *spares, bool is_hurried, struct box **out,
+static uint64_t measure(struct box *box)
+{
+    struct cgroup_usage usage = {0};
+    struct error ignored = {0};
+
+    (void)box_usage(box, &usage, &ignored); // no group, no figure
+    return usage.memory_bytes > LEAST_BYTES ? usage.memory_bytes : LEAST_BYTES;
+}
+
+static int make_one(struct spare_boxes *spares, bool is_hurried, struct spare *out,
                     struct error *err)
 {
     struct box_spec spec = spares->spec;
@@ -192,7 +233,7 @@ static int make_one(struct spare_boxes *spares, bool is_hurried, struct box **ou
     if (!is_hurried)
         start_resident(spares, box);
     box_settle(box);
-    *out = box;
+    *out = (struct spare){.box = box, .bytes = measure(box)};
     return 0;
 }
 
@@ -205,13 +246,16 @@ static bool take_place(struct spare_boxes *spares)
     return has_place;
 }
 
-/* Puts the one that came into its place; NULL: it did not come. */
-static void fill_place(struct spare_boxes *spares, struct box *box)
+/* Puts the one that came into its place, where it came. */
+static void fill_place(struct spare_boxes *spares, const struct spare *spare)
 {
     autolock(&spares->lock);
     spares->n_coming--;
-    if (box)
-        spares->waiting[spares->n_waiting++] = box;
+    if (!spare->box)
+        return;
+    spares->waiting[spares->n_waiting++] = *spare;
+    spares->bytes += spare->bytes;
+    spares->last_bytes = spare->bytes;
 }
 
 int spare_boxes_fill(struct spare_boxes *spares, unsigned at_most, bool is_hurried, unsigned *made,
@@ -221,10 +265,10 @@ int spare_boxes_fill(struct spare_boxes *spares, unsigned at_most, bool is_hurri
     int result = 0;
 
     while (result == 0 && count < at_most && take_place(spares)) {
-        struct box *box = NULL;
-        result = make_one(spares, is_hurried, &box, err);
-        fill_place(spares, box);
-        count += box != NULL;
+        struct spare spare = {0};
+        result = make_one(spares, is_hurried, &spare, err);
+        fill_place(spares, &spare);
+        count += spare.box != NULL;
     }
     *made = count;
     return result;
@@ -233,7 +277,11 @@ int spare_boxes_fill(struct spare_boxes *spares, unsigned at_most, bool is_hurri
 static struct box *take_waiting(struct spare_boxes *spares)
 {
     autolock(&spares->lock);
-    return spares->n_waiting > 0 ? spares->waiting[--spares->n_waiting] : NULL;
+    if (spares->n_waiting == 0)
+        return NULL;
+    const struct spare *spare = &spares->waiting[--spares->n_waiting];
+    spares->bytes -= spare->bytes;
+    return spare->box;
 }
 
 /* PID 1 holds the other end of its socket until it ends. */
@@ -266,12 +314,63 @@ unsigned spare_boxes_count(struct spare_boxes *spares)
     return spares->n_waiting;
 }
 
+uint64_t spare_boxes_bytes(struct spare_boxes *spares)
+{
+    return spares->bytes;
+}
+
+uint64_t spare_boxes_next_bytes(struct spare_boxes *spares)
+{
+    uint64_t last = spares->last_bytes;
+    return last ? last : GUESS_BYTES;
+}
+
+/* One that is to be measured again, out of its place: nobody takes it meanwhile. */
+static bool take_to_measure(struct spare_boxes *spares, struct spare *out)
+{
+    autolock(&spares->lock);
+    for (unsigned i = 0; i < spares->n_waiting; i++) {
+        if (!spares->waiting[i].box->has_resident || spares->waiting[i].looks >= LOOKS ||
+            spares->waiting[i].is_measured)
+            continue;
+        *out = spares->waiting[i];
+        spares->waiting[i] = spares->waiting[--spares->n_waiting];
+        spares->bytes -= out->bytes;
+        spares->n_coming++;
+        return true;
+    }
+    return false;
+}
+
+void spare_boxes_measure(struct spare_boxes *spares)
+{
+    struct spare spare;
+
+    while (take_to_measure(spares, &spare)) {
+        spare.bytes = measure(spare.box);
+        spare.looks++;
+        spare.is_measured = true;
+        fill_place(spares, &spare);
+    }
+    autolock(&spares->lock);
+    for (unsigned i = 0; i < spares->n_waiting; i++)
+        spares->waiting[i].is_measured = false;
+}
+
+bool spare_boxes_drop(struct spare_boxes *spares)
+{
+    struct box *box = take_waiting(spares);
+    if (box)
+        throw_away(spares, box);
+    return box != NULL;
+}
+
 void spare_boxes_free(struct spare_boxes *spares)
 {
     if (!spares)
         return;
-    for (struct box *box = NULL; (box = take_waiting(spares));)
-        throw_away(spares, box);
+    while (spare_boxes_drop(spares))
+        ;
     lock_clear(&spares->lock);
     free(spares->waiting);
     free(spares->scratch_prefix);

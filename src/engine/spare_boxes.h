@@ -24,6 +24,7 @@ struct spare_boxes_options {
     const char *const
         *warm_up;          // a command run once in each before it waits (fills caches); NULL: none
     const char *directory; // where it runs, made when missing; NULL: "/"
+    uint32_t uid, gid;     // whose the directory becomes, as the box numbers them; 0: root
     const struct spare_resident *resident; // copied, but for its input; NULL: none
 };
 
@@ -44,6 +45,17 @@ int spare_boxes_fill(struct spare_boxes *spares, unsigned at_most, bool is_hurri
 struct box *spare_boxes_take(struct spare_boxes *spares, const struct limits *limits);
 
 unsigned spare_boxes_count(struct spare_boxes *spares);
+
+/* Memory that those who wait hold together, as their control groups counted it when each had been made; a little where there is none to ask. */
+uint64_t spare_boxes_bytes(struct spare_boxes *spares);
+/* What the next one is going to hold: as much as the last; a guess where there was none. */
+uint64_t spare_boxes_next_bytes(struct spare_boxes *spares);
+
+/* Measures those again that have a resident, which grows for a while after it was started; a few times each. One thread at a time. */
+void spare_boxes_measure(struct spare_boxes *spares);
+
+/* Ends one that waits; false: none does. */
+bool spare_boxes_drop(struct spare_boxes *spares);
 
 /* Ends all that wait; their scratches go too. */
 void spare_boxes_free(struct spare_boxes *spares);

@@ -4,6 +4,7 @@
 
 #include "base/address.h"
 #include "base/data_dir.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "core/network/network_wish.h"
 #include "core/port/port.h"
@@ -16,6 +17,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <stddef.h>
 #include <string.h>
@@ -195,6 +197,12 @@ static const struct option_row rows[] = {
         "sandboxes made ahead for one-shot runs; 0 is none (default 16)"),
     ROW("parked-kept", OPTION_INTEGER, spare_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
         "the same for sandboxes that stay; 0 is none (default 4)"),
+    ROW("parked-memory", OPTION_SIZE, spare_memory_bytes, "SIZE", "BURROW_PARKED_MEMORY", 0,
+        1024 * TIB,
+        "memory that sandboxes made ahead may hold together; 0 makes none (default 256Mi)"),
+    ROW("parked-for", OPTION_DURATION, spare_keep_ms, "DURATION", "BURROW_PARKED_FOR", 1000,
+        100 * YEAR_MS,
+        "how long such sandboxes wait after somebody last asked for their runtime (default 10m)"),
     ROW("debian-mirror", OPTION_TEXT, debian_mirror, "URL", "BURROW_DEBIAN_MIRROR", 0, 0,
         "where packages of runtimes come from; behind a comma its security archive (default: the "
         "machine's own)"),
@@ -300,6 +308,8 @@ void config_init(struct config *config)
         .max_sandboxes = core->max_sandboxes,
         .spare_one_shot = core->spare_one_shot,
         .spare_kept = core->spare_kept,
+        .spare_memory_bytes = (uint64_t)core->spare_memory_bytes,
+        .spare_keep_ms = (uint64_t)core->spare_keep_ms,
         .packages_keep_ms = (uint64_t)core->packages_keep_ms,
         .max_connections = (int64_t)http_limits_default.connections,
         .connections_per_address = (int64_t)http_limits_default.strangers,
@@ -534,6 +544,21 @@ static int check_url(const char *url, struct error *err)
     return 0;
 }
 
+/* More than there is was a slip of the pen. */
+static int check_spares(const struct config *config, struct error *err)
+{
+    uint64_t bytes = config->spare_memory_bytes;
+    int64_t given = config->boxes_memory_bytes;
+    uint64_t all = (uint64_t)(given > 0 ? given : machine_size().memory_bytes);
+
+    if (bytes <= all || bytes == (uint64_t)core_settings_default.spare_memory_bytes)
+        return 0;
+    return error_set(err, ERROR_INVALID,
+                     "parked-memory: %" PRIu64 " MiB is more than all sandboxes together have, "
+                     "which is %" PRIu64 " MiB; give less, or 0 for no sandboxes made ahead",
+                     bytes >> 20, all >> 20);
+}
+
 static int check(const struct config *config, struct error *err)
 {
     static const char *const formats[] = {"text", "json", NULL};
@@ -561,6 +586,8 @@ static int check(const struct config *config, struct error *err)
         return error_wrap(err, "the most that one can ask for");
     if (limits_check(&together, err) < 0)
         return error_wrap(err, "sandboxes-memory");
+    if (check_spares(config, err) < 0)
+        return -1;
     return aionis_settings_check(&config->aionis, err);
 }
 
@@ -636,6 +663,8 @@ void config_core(const struct config *config, struct core_settings *out)
     out->max_sandboxes = (unsigned)config->max_sandboxes;
     out->spare_one_shot = (unsigned)config->spare_one_shot;
     out->spare_kept = (unsigned)config->spare_kept;
+    out->spare_memory_bytes = (int64_t)config->spare_memory_bytes;
+    out->spare_keep_ms = (int64_t)config->spare_keep_ms;
     out->debian_mirror = config->debian_mirror;
     out->npm_registry = config->npm_registry;
     out->packages_keep_ms = (int64_t)config->packages_keep_ms;

@@ -60,6 +60,8 @@ struct config {
     int64_t max_sandboxes;
     int64_t spare_one_shot;
     int64_t spare_kept;
+    uint64_t spare_memory_bytes;
+    uint64_t spare_keep_ms;
     const char *debian_mirror;
     const char *npm_registry;
     uint64_t packages_keep_ms;

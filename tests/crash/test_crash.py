@@ -68,6 +68,26 @@ def test_a_terminal_is_typed_into_by_one_server_after_the_other(server):
     assert shown() == "ready\r\ngot-line0\r\ngot-line1\r\ngot-line2\r\ngot-last\r\ndone\r\n"
 
 
+def test_nothing_is_left_of_what_waited_of_another_runtime(server):
+    """Made ahead of a runtime that was asked for; the next server ends it, and the runtime can be removed."""
+    text = 'name: waits\ntags: ["1"]\nbuild:\n  kind: host\n'
+    assert server.client.post("/api/v1/runtimes", {"name": "waits:1", "definition": text}).status in (200, 201)
+    waiting = lambda: server.client.get("/health").json["parked"]  # noqa: E731
+    until(lambda: waiting() >= 3, "the default's to be made ahead")
+    before = waiting()
+    sandbox = server.client.create(runtime="waits:1")
+    until(lambda: waiting() > before, "one of another runtime to be made ahead")
+    old = set(server.box_processes())
+    sandbox.client = crash(server)
+    assert sandbox.run("echo", "usable").stdout == b"usable\n"
+    until(lambda: waiting() == 3, "the default's to be made ahead again")
+    audit.check(server)
+    sandbox.delete()
+    until(lambda: not old & set(server.box_processes()), "boxes of the server before to be gone")
+    until(lambda: server.client.delete("/api/v1/runtimes/waits:1").status == 200, "the runtime to be removed")
+    assert not (server.data / "runtimes" / "waits").exists()
+
+
 def test_what_ends_while_there_is_no_server_is_found(server):
     sandbox = server.client.create()
     started = sandbox.execute("sh", "-c", f"{waiting_for('/tmp/go')}; echo ended; exit 9")

@@ -455,7 +455,7 @@ int image_get(struct runtimes *runtimes, const char *reference, struct image **o
 }
 
 // One that is there has only to be opened; one of this machine's files is made in a moment.
-static bool is_there(const struct runtimes *runtimes, const char *reference)
+bool runtimes_is_built(struct runtimes *runtimes, const char *reference)
 {
     const struct runtime_definition *definition;
     struct runtime_reference parsed;
@@ -482,7 +482,7 @@ int image_begin(struct runtimes *runtimes, const char *reference, const char *ad
     if (spell(reference, name, err) < 0)
         return -1;
     autoptr(image) image = find_current(runtimes, name, additions);
-    if (image || (!additions && is_there(runtimes, name)))
+    if (image || (!additions && runtimes_is_built(runtimes, name)))
         return 0;
     *is_ready = false;
     autolock(&runtimes->lock);
@@ -519,6 +519,58 @@ void runtimes_forget(struct runtimes *runtimes, const char *reference)
 {
     for (struct image *image; (image = forget_one(runtimes, reference, 0));)
         image_free(image);
+}
+
+// Of the images that are open: references.
+static unsigned list_open(struct runtimes *runtimes, struct image ***out)
+{
+    unsigned count = 0;
+
+    autolock(&runtimes->lock);
+    for (struct entry *entry = runtimes->entries; entry; entry = entry->next)
+        count += entry->image != NULL;
+    *out = xcalloc(count + 1, sizeof **out);
+    count = 0;
+    for (struct entry *entry = runtimes->entries; entry; entry = entry->next)
+        if (entry->image)
+            (*out)[count++] = image_ref(entry->image);
+    return count;
+}
+
+// Unless another was opened meanwhile.
+static void forget_image(struct runtimes *runtimes, const struct image *image)
+{
+    struct image *forgotten = NULL;
+    {
+        autolock(&runtimes->lock);
+        for (struct entry *entry = runtimes->entries; entry && !forgotten; entry = entry->next)
+            if (entry->image == image)
+                forgotten = take(entry->image);
+    }
+    image_free(forgotten);
+}
+
+void runtimes_forget_old(struct runtimes *runtimes)
+{
+    autofree struct image **open = NULL;
+    unsigned count = list_open(runtimes, &open);
+
+    for (unsigned i = 0; i < count; i++) {
+        const struct runtime_image *runtime = open[i]->runtime;
+        autofree char *reference = xasprintf("%s:%s", runtime->name, runtime->tag);
+        if (!runtime_image_is_current(runtimes->data_dir, reference, runtime))
+            forget_image(runtimes, open[i]);
+        image_free(open[i]);
+    }
+}
+
+bool runtimes_has(struct runtimes *runtimes, const struct image *image)
+{
+    autolock(&runtimes->lock);
+    for (struct entry *entry = runtimes->entries; entry; entry = entry->next)
+        if (entry->image == image)
+            return true;
+    return false;
 }
 
 void runtimes_forget_packages(struct runtimes *runtimes, int64_t unused_since_ms)

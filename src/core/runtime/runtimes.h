@@ -62,6 +62,10 @@ void runtimes_set_installer(struct runtimes *runtimes, const struct image_instal
 
 /* Forgets what is open of this runtime, so that nobody here holds it any more; boxes do by themselves. */
 void runtimes_forget(struct runtimes *runtimes, const char *reference);
+/* The same for every one that was rebuilt or removed since it was opened. */
+void runtimes_forget_old(struct runtimes *runtimes);
+/* Whether whoever asks would get this one, as far as is known without looking. */
+bool runtimes_has(struct runtimes *runtimes, const struct image *image);
 /* The same for packages over any runtime that nobody has asked for since (milliseconds of the wall clock). */
 void runtimes_forget_packages(struct runtimes *runtimes, int64_t unused_since_ms);
 
@@ -78,6 +82,8 @@ const struct runtime_image *image_runtime(const struct image *image);
 void runtimes_prefetch(struct runtimes *runtimes, const char *reference);
 /* Whether image_get would answer without building. */
 bool runtimes_is_ready(struct runtimes *runtimes, const char *reference);
+/* Whether it stands in the data directory, or takes a moment alone to make. Looks there. */
+bool runtimes_is_built(struct runtimes *runtimes, const char *reference);
 
 /* Readable once all is given up. */
 int runtimes_cancel_fd(const struct runtimes *runtimes);

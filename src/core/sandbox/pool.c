@@ -3,6 +3,7 @@
 #include "core/sandbox/pool.h"
 
 #include "base/clock.h"
+#include "base/command.h"
 #include "base/descriptors.h"
 #include "base/id.h"
 #include "base/log.h"
@@ -11,7 +12,7 @@
 #include "core/runtime/runtime.h"
 #include "core/runtime/runtimes.h"
 #include "base/strings.h"
-#include "engine/spare_boxes.h"
+#include "core/sandbox/shapes.h"
 #include "install/install.h"
 #include "core/stream/streams.h"
 
@@ -28,56 +29,20 @@
 #define SPARE_BYTES (32 << 20)          // boxes with less memory than this are made for it
 #define RECYCLED 64                     // parts of boxes
 
-/* Those with network are made once somebody has asked for one: who never does pays nothing, and needs nothing, for them. */
-enum { SPARE_ONE_SHOT, SPARE_KEPT, SPARE_PLAIN, SPARE_WIRED = SPARE_PLAIN, SPARE_KINDS = 4 };
-
-/* Boxes made ahead from one image. Counted, so that nobody holds a lock while it takes one. */
-struct spares {
-    _Atomic unsigned refs;
-    struct image *image;
-    struct spare_boxes *of[SPARE_KINDS]; // or NULL
-};
+#define CHECK_MS 5000 // between looks whether runtimes are still what they were
 
 struct pool {
     struct sandboxes *sandboxes;
-    struct workers *filler;  // one thread: makes boxes ahead
-    struct lock lock;        // guards the pointer; held for memory work only
-    struct spares *spares;   // of the default runtime as it is now; NULL: none yet
-    _Atomic bool is_filling; // filling is queued or under way
-    _Atomic bool has_failed; // the last one: told once
-    _Atomic bool is_wired;   // those with network are made ahead too
+    struct workers *filler; // one thread: makes boxes ahead
+    struct shapes shapes;
+    struct lock lock;             // guards the next
+    bool is_filling;              // that is queued or under way, or must not be now
+    struct lock_condition filled; // it is not any more
+    _Atomic bool has_failed;      // the last one: told once
     _Atomic bool is_ending;
-    _Atomic uint64_t taken_ms; // when somebody last took a box
+    _Atomic uint64_t taken_ms;   // when somebody last took a box
+    _Atomic uint64_t checked_ms; // when runtimes were last looked at
 };
-
-static void spares_free(struct spares *spares)
-{
-    if (!spares || --spares->refs > 0)
-        return;
-    for (unsigned i = 0; i < SPARE_KINDS; i++)
-        spare_boxes_free(spares->of[i]);
-    image_free(spares->image);
-    free(spares);
-}
-DEFINE_AUTOPTR(spares)
-
-/* Those of now: a reference, or NULL. */
-static struct spares *get_spares(struct pool *pool)
-{
-    autolock(&pool->lock);
-    if (pool->spares)
-        pool->spares->refs++;
-    return pool->spares;
-}
-
-/* Gives the earlier ones. */
-static struct spares *set_spares(struct pool *pool, struct spares *spares)
-{
-    autolock(&pool->lock);
-    struct spares *before = pool->spares;
-    pool->spares = spares;
-    return before;
-}
 
 int pool_new(struct sandboxes *sandboxes, struct pool **out, struct error *err)
 {
@@ -87,7 +52,10 @@ int pool_new(struct sandboxes *sandboxes, struct pool **out, struct error *err)
     if (workers_new(&filler, &pool->filler, err) < 0)
         return -1;
     pool->sandboxes = sandboxes;
+    shapes_init(&pool->shapes);
     lock_init(&pool->lock, LOCK_POOL);
+    lock_condition_init(&pool->filled);
+    pool->checked_ms = clock_monotonic_ms();
     engine_recycle(sandboxes->engine, RECYCLED);
     *out = take(pool);
     return 0;
@@ -104,7 +72,8 @@ void pool_free(struct pool *pool)
         return;
     pool_stop(pool);
     workers_free(pool->filler);
-    spares_free(pool->spares);
+    shapes_clear(&pool->shapes);
+    lock_condition_clear(&pool->filled);
     lock_clear(&pool->lock);
     free(pool);
 }
@@ -191,13 +160,32 @@ static bool is_roomy(const struct pool *pool, const struct pool_request *request
     return wanted == 0 || wanted >= SPARE_BYTES || (made_with != 0 && wanted >= made_with);
 }
 
-static bool take_spare(struct pool *pool, struct image *image, const struct pool_request *request,
-                       struct pooled *out)
+static unsigned most_of(const struct pool *pool, bool is_one_shot)
 {
-    autoptr(spares) spares = get_spares(pool);
-    unsigned kind = (request->is_one_shot ? SPARE_ONE_SHOT : SPARE_KEPT) +
-                    (request->has_network ? SPARE_WIRED : 0);
-    struct spare_boxes *boxes = spares && spares->image == image ? spares->of[kind] : NULL;
+    const struct core_settings *settings = pool->sandboxes->settings;
+    return is_one_shot ? settings->spare_one_shot : settings->spare_kept;
+}
+
+/*
+ * The directory is one that a front names, never one that a client does. It is made ahead where it is known whose it is going to be: root's,
+ * or a user's by numbers. The usual boxes have that of the settings, which does for all who have none.
+ */
+static struct shape_key key_of(struct pool *pool, struct image *image,
+                               const struct pool_request *request)
+{
+    struct shape_key key = {
+        .image = image, .is_one_shot = request->is_one_shot, .has_network = request->has_network};
+
+    if (request->home && (!request->user || command_user_ids(request->user, &key.uid, &key.gid)))
+        key.directory = request->home;
+    else if (shapes_is_usual(&pool->shapes, image))
+        key.directory = pool->sandboxes->settings->spare_directory;
+    return key;
+}
+
+static bool take_from(struct shape *shape, const struct pool_request *request, struct pooled *out)
+{
+    struct spare_boxes *boxes = shape ? shape->boxes : NULL;
 
     out->box = boxes ? spare_boxes_take(boxes, &request->limits) : NULL;
     if (!out->box)
@@ -205,6 +193,34 @@ static bool take_spare(struct pool *pool, struct image *image, const struct pool
     if (!request->is_one_shot)
         (void)snprintf(out->scratch, sizeof out->scratch, "%s", box_scratch(out->box));
     return true;
+}
+
+/* Of the default runtime one with another directory does too: what is missing is made. */
+static bool take_usual(struct pool *pool, const struct shape_key *key,
+                       const struct pool_request *request, struct pooled *out)
+{
+    struct shape_key usual = *key;
+
+    if (!shapes_is_usual(&pool->shapes, key->image))
+        return false;
+    usual.directory = pool->sandboxes->settings->spare_directory;
+    usual.uid = usual.gid = 0;
+    autoptr(shape) shape = shapes_find(&pool->shapes, &usual);
+    return take_from(shape, request, out);
+}
+
+static bool take_spare(struct pool *pool, struct image *image, const struct pool_request *request,
+                       struct pooled *out)
+{
+    const struct shape_key key = key_of(pool, image, request);
+    unsigned most = most_of(pool, request->is_one_shot);
+
+    if (most == 0)
+        return false;
+    autoptr(shape) shape = shapes_ask(&pool->shapes, &key, most, clock_monotonic_ms());
+    if (shape && !shape->boxes)
+        pool->checked_ms = 0; // a new one: perhaps since another build was replaced
+    return take_from(shape, request, out) || take_usual(pool, &key, request, out);
 }
 
 int pool_take(struct pool *pool, const struct pool_request *request, struct pooled *out,
@@ -222,8 +238,6 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
         return -1;
     out->env = strings_copy((const char *const *)image_runtime(image)->env);
     pool->taken_ms = clock_monotonic_ms();
-    if (request->has_network)
-        pool->is_wired = true;
     pool_tick(pool);
     return 0;
 }
@@ -246,6 +260,8 @@ struct pool_request pool_request_of(const struct sandbox_record *record)
         .dependencies = record->dependencies,
         .packages = record->packages,
         .layers = record->layers,
+        .home = record->home,
+        .user = record->command.user,
     };
 }
 
@@ -257,63 +273,70 @@ int pool_launch_record(struct pool *pool, const struct sandbox_record *record, s
     return pool_take(pool, &request, out, err);
 }
 
+// ---- making ahead: one thread at a time, which has is_filling ----
+
 /* Whether an interpreter is started ahead in boxes of this shape. */
-static bool has_resident(const struct pool *pool, const char *runtime,
-                         const struct pool_request *shape)
+static bool has_resident(const struct pool *pool, const struct shape *shape)
 {
-    return pool->sandboxes->resident.argv && !shape->is_one_shot &&
-           runtime_has_interpreter(pool->sandboxes->runtimes, runtime);
+    const struct runtime_image *image = image_runtime(shape->key.image);
+    autofree char *name = xasprintf("%s:%s", image->name, image->tag);
+
+    return pool->sandboxes->resident.argv && !shape->key.is_one_shot &&
+           runtime_has_interpreter(pool->sandboxes->runtimes, name);
 }
 
-static int make_boxes(struct pool *pool, struct spares *spares, unsigned which, unsigned count,
-                      struct error *err)
+/* What they are made from; made itself with the first. */
+static int need_boxes(struct pool *pool, struct shape *shape, struct error *err)
 {
-    const struct core_settings *settings = pool->sandboxes->settings;
-    const struct pool_request shape = {
-        .is_one_shot = which % SPARE_PLAIN == SPARE_ONE_SHOT,
-        .has_network = which >= SPARE_WIRED,
-        .limits = settings->limits,
-    };
     static const char *const warm_up[] = {"/bin/true", NULL};
+    const struct runtime_image *image = image_runtime(shape->key.image);
+    const struct pool_request request = {
+        .is_one_shot = shape->key.is_one_shot,
+        .has_network = shape->key.has_network,
+        .limits = pool->sandboxes->settings->limits,
+    };
+    autofree struct box_bind *binds = borrow_binds(image);
+    const struct box_spec spec = describe(image, &request, binds);
     struct spare_resident resident = pool->sandboxes->resident;
-    autofree struct box_bind *binds = borrow_binds(image_runtime(spares->image));
-    struct box_spec spec = describe(image_runtime(spares->image), &shape, binds);
+    resident.env = (const char *const *)image->env;
     const struct spare_boxes_options options = {
         .spec = &spec,
-        .count = count,
+        .count = shape->most,
         .warm_up = warm_up,
-        .directory = settings->spare_directory,
-        .scratch_prefix = which % SPARE_PLAIN == SPARE_KEPT ? POOL_SCRATCH : NULL,
-        .resident = has_resident(pool, settings->default_runtime, &shape) ? &resident : NULL,
+        .directory = shape->key.directory,
+        .uid = shape->key.uid,
+        .gid = shape->key.gid,
+        .scratch_prefix = shape->key.is_one_shot ? NULL : POOL_SCRATCH,
+        .resident = !shape->boxes && has_resident(pool, shape) ? &resident : NULL,
     };
-    resident.env = (const char *const *)image_runtime(spares->image)->env;
-    return count ? spare_boxes_new(pool->sandboxes->engine, &options, &spares->of[which], err) : 0;
+    struct spare_boxes *boxes = NULL;
+
+    if (shape->boxes)
+        return 0;
+    if (spare_boxes_new(pool->sandboxes->engine, &options, &boxes, err) < 0)
+        return -1;
+    shape->boxes = boxes;
+    return 0;
 }
 
-/* Of the default runtime as it is now; a reference. */
-static int make_spares(struct pool *pool, struct spares **out, struct error *err)
+/* The default runtime as it is now has its shapes. Where it is being built, the monitor comes by again. */
+static int set_usual(struct pool *pool, struct error *err)
 {
     const struct core_settings *settings = pool->sandboxes->settings;
+    struct runtimes *runtimes = pool->sandboxes->runtimes;
     autoptr(image) image = NULL;
-    autoptr(spares) spares = get_spares(pool);
 
-    if (image_get(pool->sandboxes->runtimes, settings->default_runtime, &image, err) < 0)
+    if (!runtimes_is_ready(runtimes, settings->default_runtime) ||
+        !runtimes_is_built(runtimes, settings->default_runtime))
+        return 0;
+    if (image_get(runtimes, settings->default_runtime, &image, err) < 0)
         return -1;
-    if (!spares || spares->image != image) {
-        spares_free(spares);
-        spares = xnew(struct spares);
-        spares->refs = 1;
-        spares->image = image_ref(image);
-        for (unsigned i = 0; i < SPARE_KINDS; i++) {
-            bool is_one_shot = i % SPARE_PLAIN == SPARE_ONE_SHOT;
-            unsigned count = is_one_shot ? settings->spare_one_shot : settings->spare_kept;
-            if (make_boxes(pool, spares, i, count, err) < 0)
-                return -1;
-        }
-        spares->refs++;
-        spares_free(set_spares(pool, spares));
+    for (unsigned is_one_shot = 0; is_one_shot < 2; is_one_shot++) {
+        const struct shape_key key = {
+            .image = image, .is_one_shot = is_one_shot, .directory = settings->spare_directory};
+        if (most_of(pool, is_one_shot))
+            shapes_set_usual(&pool->shapes, &key, most_of(pool, is_one_shot));
     }
-    *out = take(spares);
     return 0;
 }
 
@@ -322,40 +345,182 @@ static bool is_calm(const struct pool *pool)
     return clock_monotonic_ms() - pool->taken_ms >= CALM_MS;
 }
 
-static int fill_once(struct pool *pool, bool *is_full, struct error *err)
+static uint64_t not_asked_since(const struct pool *pool)
 {
-    bool is_hurried = !is_calm(pool); // then whoever waits needs the processor more
-    autoptr(spares) spares = NULL;
-    unsigned made = 0;
+    uint64_t now_ms = clock_monotonic_ms();
+    uint64_t keep_ms = (uint64_t)pool->sandboxes->settings->spare_keep_ms;
+    return now_ms > keep_ms ? now_ms - keep_ms : 0;
+}
 
-    *is_full = true;
-    (void)streams_make_spares(pool->sandboxes->streams);
-    if (!runtimes_is_ready(pool->sandboxes->runtimes, pool->sandboxes->settings->default_runtime))
-        return 0; // it is being built; the monitor comes by again
-    if (descriptors_check(err) < 0)
+static bool was_not_asked_for(const struct shape *shape, const void *since_ms)
+{
+    return !shape->is_usual && shape->asked_ms < *(const uint64_t *)since_ms;
+}
+
+static bool is_another_build(const struct shape *shape, const void *runtimes)
+{
+    return !runtimes_has((struct runtimes *)runtimes, shape->key.image);
+}
+
+static bool is_named(const struct shape *shape, const void *name)
+{
+    return strcmp(image_runtime(shape->key.image)->name, name) == 0;
+}
+
+static bool is_this(const struct shape *shape, const void *other)
+{
+    return shape == other;
+}
+
+static void end_shapes(struct pool *pool,
+                       bool (*is_over)(const struct shape *shape, const void *data),
+                       const void *data)
+{
+    for (struct shape *shape = NULL; (shape = shapes_remove(&pool->shapes, is_over, data));)
+        shape_free(shape);
+}
+
+static void measure_again(struct pool *pool)
+{
+    struct shape *list[SHAPES_MOST];
+    unsigned count = shapes_list(&pool->shapes, list);
+
+    for (unsigned i = 0; i < count; i++) {
+        if (list[i]->boxes)
+            spare_boxes_measure(list[i]->boxes);
+        shape_free(list[i]);
+    }
+}
+
+/* What was rebuilt or removed keeps nobody's boxes, nor do those boxes keep it. */
+static void check_shapes(struct pool *pool)
+{
+    struct runtimes *runtimes = pool->sandboxes->runtimes;
+    const char *usual = pool->sandboxes->settings->default_runtime;
+    bool was_ready = runtimes_is_ready(runtimes, usual);
+
+    runtimes_forget_old(runtimes);
+    end_shapes(pool, is_another_build, runtimes);
+    measure_again(pool);
+    if (was_ready && !runtimes_is_ready(runtimes, usual) && runtimes_is_built(runtimes, usual))
+        runtimes_prefetch(runtimes, usual);
+}
+
+static void end_old(struct pool *pool)
+{
+    uint64_t since_ms = not_asked_since(pool), now_ms = clock_monotonic_ms();
+
+    for (struct shape *shape = NULL; (shape = shapes_next_leaving(&pool->shapes));)
+        shape_free(shape);
+    end_shapes(pool, was_not_asked_for, &since_ms);
+    if (now_ms - pool->checked_ms < CHECK_MS)
+        return;
+    pool->checked_ms = now_ms;
+    check_shapes(pool);
+}
+
+/* All of them, the most important first, while they are filled. */
+struct filling {
+    struct pool *pool;
+    struct shape *list[SHAPES_MOST];
+    unsigned count;
+    bool is_hurried; // whoever waits needs the processor more
+    bool is_full;    // nothing was made
+};
+
+static void filling_clear(struct filling *filling)
+{
+    for (unsigned i = 0; i < filling->count; i++)
+        shape_free(filling->list[i]);
+}
+
+static bool fits(struct pool *pool, uint64_t bytes)
+{
+    struct shapes_tally tally = shapes_tally(&pool->shapes, 0);
+    return tally.bytes + bytes <= (uint64_t)pool->sandboxes->settings->spare_memory_bytes;
+}
+
+/* Those from `first` on in the list make room, the last first. */
+static bool make_room(struct filling *filling, unsigned first, uint64_t bytes)
+{
+    for (unsigned at = filling->count; at > first; at--) {
+        struct spare_boxes *boxes = filling->list[at - 1]->boxes;
+        while (!fits(filling->pool, bytes) && boxes && spare_boxes_drop(boxes))
+            ;
+    }
+    return fits(filling->pool, bytes);
+}
+
+static int fill_shape(struct filling *filling, unsigned at, struct error *err)
+{
+    struct shape *shape = filling->list[at];
+    struct shapes *shapes = &filling->pool->shapes;
+    unsigned missing = shapes_missing(shapes, shape), made = 1;
+
+    if (missing && need_boxes(filling->pool, shape, err) < 0)
         return -1;
-    if (make_spares(pool, &spares, err) < 0 ||
-        engine_fill_networks(pool->sandboxes->engine, NETWORKS_AHEAD, err) < 0 ||
-        volume_fill_scratches(engine_volume(pool->sandboxes->engine), SCRATCHES_AHEAD, err) < 0)
-        return -1;
-    for (unsigned i = 0; i < (pool->is_wired ? SPARE_KINDS : SPARE_PLAIN); i++) {
-        if (spares->of[i] &&
-            spare_boxes_fill(spares->of[i], AT_A_TIME, is_hurried, &made, err) < 0) {
-            if (i >= SPARE_WIRED)
-                pool->is_wired = false; // until one is asked for again
-            return -1;
+    for (unsigned i = 0; i < missing && i < AT_A_TIME && made > 0; i++) {
+        if (!make_room(filling, at + 1, spare_boxes_next_bytes(shape->boxes))) {
+            shapes_hold_back(shapes, shape);
+            return 0;
         }
+        if (spare_boxes_fill(shape->boxes, 1, filling->is_hurried, &made, err) < 0)
+            return -1;
         if (made > 0)
-            *is_full = false;
+            filling->is_full = false;
+        (void)make_room(filling, at, 0); // it may be larger than the one before
     }
     return 0;
 }
 
-/* How many are to wait. */
-static unsigned wanted_boxes(const struct pool *pool)
+static int fill_shapes(struct pool *pool, bool *is_full, struct error *err)
 {
-    const struct core_settings *settings = pool->sandboxes->settings;
-    return (settings->spare_one_shot + settings->spare_kept) * (pool->is_wired ? 2 : 1);
+    __attribute__((cleanup(filling_clear))) struct filling filling = {
+        .pool = pool, .is_hurried = !is_calm(pool), .is_full = true};
+
+    filling.count = shapes_list(&pool->shapes, filling.list);
+    (void)make_room(&filling, 0, 0); // some may have grown
+    for (unsigned i = 0; i < filling.count; i++) {
+        if (fill_shape(&filling, i, err) == 0)
+            continue;
+        if (!filling.list[i]->is_usual)
+            end_shapes(pool, is_this, filling.list[i]); // until somebody asks for it again
+        return -1;
+    }
+    *is_full = filling.is_full;
+    return 0;
+}
+
+static int fill_once(struct pool *pool, bool *is_full, struct error *err)
+{
+    struct engine *engine = pool->sandboxes->engine;
+
+    *is_full = true;
+    (void)streams_make_spares(pool->sandboxes->streams);
+    end_old(pool);
+    if (set_usual(pool, err) < 0)
+        return -1;
+    if (shapes_is_empty(&pool->shapes))
+        return 0;
+    if (descriptors_check(err) < 0 || engine_fill_networks(engine, NETWORKS_AHEAD, err) < 0 ||
+        volume_fill_scratches(engine_volume(engine), SCRATCHES_AHEAD, err) < 0)
+        return -1;
+    return fill_shapes(pool, is_full, err);
+}
+
+static bool begin_filling(struct pool *pool)
+{
+    autolock(&pool->lock);
+    bool is_free = !pool->is_filling;
+    pool->is_filling = true;
+    return is_free;
+}
+
+static void end_filling(struct pool *pool)
+{
+    autolock(&pool->lock);
+    pool->is_filling = false;
+    lock_condition_wake(&pool->filled);
 }
 
 static void fill(void *data)
@@ -371,17 +536,35 @@ static void fill(void *data)
     } else {
         pool->has_failed = false;
     }
-    pool->is_filling = false;
+    end_filling(pool);
     if (!is_full)
         pool_tick(pool);
 }
 
-static bool wants_filling(struct pool *pool)
+void pool_hold(struct pool *pool, const char *name)
+{
+    lock_take(&pool->lock);
+    while (pool->is_filling)
+        (void)lock_condition_wait(&pool->filled, &pool->lock, 0);
+    pool->is_filling = true;
+    lock_release(&pool->lock);
+    end_shapes(pool, is_named, name);
+}
+
+void pool_resume(struct pool *pool)
+{
+    end_filling(pool);
+}
+
+static bool wants_filling(struct pool *pool, const struct shapes_tally *tally)
 {
     const struct core_settings *settings = pool->sandboxes->settings;
-    unsigned wanted = wanted_boxes(pool);
-    return (wanted > 0 && runtimes_is_ready(pool->sandboxes->runtimes, settings->default_runtime) &&
-            pool_waiting(pool) < wanted) ||
+    bool has_any = settings->spare_one_shot + settings->spare_kept > 0;
+
+    return (has_any && (tally->is_short || tally->is_over ||
+                        clock_monotonic_ms() - pool->checked_ms >= CHECK_MS ||
+                        (!tally->has_usual && runtimes_is_ready(pool->sandboxes->runtimes,
+                                                                settings->default_runtime)))) ||
            streams_needs_spares(pool->sandboxes->streams);
 }
 
@@ -389,30 +572,33 @@ static bool wants_filling(struct pool *pool)
  * Launching takes a processor from whoever is being served just now. So the pool is filled when nobody has taken from it for a
  * moment, or when it has run low.
  */
-static bool is_good_time(struct pool *pool, unsigned left)
+static bool is_good_time(struct pool *pool, const struct shapes_tally *tally)
 {
-    unsigned wanted = wanted_boxes(pool);
-    return (left <= wanted / 4 && !ending_is_behind(pool->sandboxes)) || is_calm(pool);
+    return (tally->waiting <= tally->wanted / 4 && !ending_is_behind(pool->sandboxes)) ||
+           is_calm(pool);
 }
 
 void pool_tick(struct pool *pool)
 {
     struct error ignored = {0};
 
-    if (pool->is_ending || !wants_filling(pool) || !is_good_time(pool, pool_waiting(pool)) ||
-        atomic_exchange(&pool->is_filling, true))
+    if (pool->is_ending)
+        return;
+    const struct shapes_tally tally = shapes_tally(&pool->shapes, not_asked_since(pool));
+    if (!wants_filling(pool, &tally) || !is_good_time(pool, &tally) || !begin_filling(pool))
         return;
     if (workers_submit(pool->filler, WORKERS_SLOW, fill, pool, &ignored) < 0)
-        pool->is_filling = false;
+        end_filling(pool);
 }
 
 unsigned pool_waiting(struct pool *pool)
 {
-    autolock(&pool->lock);
-    unsigned count = 0;
-    for (unsigned i = 0; pool->spares && i < SPARE_KINDS; i++)
-        count += pool->spares->of[i] ? spare_boxes_count(pool->spares->of[i]) : 0;
-    return count;
+    return shapes_tally(&pool->shapes, 0).waiting;
+}
+
+uint64_t pool_bytes(struct pool *pool)
+{
+    return shapes_tally(&pool->shapes, 0).bytes;
 }
 
 void pooled_clear(struct pooled *pooled)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Boxes for sandboxes: made ahead where the shape is a common one, launched where it is not. Private to the core.
- * Threads: any but loops; pool_tick and pool_waiting: any.
+ * Boxes for sandboxes: made ahead where the shape was asked for lately or is the default's, launched where it was not. What waits together
+ * holds no more memory than settings->spare_memory_bytes. Private to the core.
+ * Threads: any but loops; pool_tick, pool_waiting and pool_bytes: any.
  */
 #pragma once
 #include "core/sandbox/sandboxes.h"
@@ -25,6 +26,8 @@ struct pool_request {
     const char *dependencies, *packages; // packed strings: over the runtime; NULL: none
     const char *layers;  // packed strings: what lies over the runtime; NULL: nothing
     const char *scratch; // its files are there already; NULL: a new one
+    const char *home;    // is going to be made in it; NULL: none
+    const char *user;    // for whom; NULL: root
 };
 
 /* What is over the runtime, as image_get_with wants it; NULL: nothing. The caller frees. */
@@ -47,9 +50,15 @@ int pool_launch_record(struct pool *pool, const struct sandbox_record *record, s
                        struct error *err);
 void pooled_clear(struct pooled *pooled); // all but the box
 
-/* Has boxes made until enough wait; does not block. */
+/* Has boxes made until enough wait, and those ended that nobody has asked for in a while; does not block. */
 void pool_tick(struct pool *pool);
+
+/* Nothing is made ahead until pool_resume, and nothing that was made of the runtime with this name (of any tag) waits: it can be removed. Blocks for
+ * what is being made, and for another who does the same. */
+void pool_hold(struct pool *pool, const char *name);
+void pool_resume(struct pool *pool);
 unsigned pool_waiting(struct pool *pool);
+uint64_t pool_bytes(struct pool *pool); // of memory that those hold
 
 /* Prefix of scratches that sandboxes keep. */
 #define POOL_SCRATCH "box"

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which sandboxes have a runtime; see runtime_users.h. */
+/* Removes runtimes; see runtime_users.h. */
 #include "core/sandbox/runtime_users.h"
 
 #include "base/mem.h"
+#include "core/runtime/runtime.h"
+#include "core/sandbox/pool.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_object.h"
+#include "runtime/catalog.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define NAMED 5 // of them; the others are counted
 
-int runtime_name_users(struct sandboxes *sandboxes, const char *runtime, struct error *err)
+/* Says in an ERROR_BUSY which sandboxes have it, where any does. Returns -1. */
+static int name_users(struct sandboxes *sandboxes, const char *runtime, struct error *err)
 {
     struct sandbox **all = NULL;
     size_t n_users = 0, used = 0;
@@ -37,4 +41,17 @@ int runtime_name_users(struct sandboxes *sandboxes, const char *runtime, struct 
     return error_refuse(
         err, ERROR_BUSY, "runtime", "runtime '%s' is in use by %s %s%s; end %s first", runtime,
         n_users == 1 ? "sandbox" : "sandboxes", names, more, n_users == 1 ? "it" : "them");
+}
+
+int runtime_delete_unused(struct sandboxes *sandboxes, const struct actor *actor,
+                          const char *runtime, struct error *err)
+{
+    struct runtime_reference parsed;
+
+    if (actor_need_admin(actor, err) < 0 || runtime_reference_parse(runtime, &parsed, err) < 0)
+        return -1;
+    pool_hold(sandboxes->pool, parsed.name);
+    int result = runtime_delete(sandboxes->runtimes, actor, runtime, err);
+    pool_resume(sandboxes->pool);
+    return result < 0 ? name_users(sandboxes, runtime, err) : 0;
 }

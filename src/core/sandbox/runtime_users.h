@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which sandboxes have a runtime.
+ * Removes runtimes that no sandbox has.
  * Threads: any but loops.
  */
 #pragma once
 #include "base/error.h"
 
+struct actor;
 struct sandboxes;
 
-/* Says in an ERROR_BUSY that is about this runtime ("name:tag") which sandboxes have it, where any does. Returns -1. */
-int runtime_name_users(struct sandboxes *sandboxes, const char *runtime, struct error *err);
+/* runtime_delete of this one ("name:tag"), with the boxes made ahead from it. ERROR_BUSY names the sandboxes that have it. */
+int runtime_delete_unused(struct sandboxes *sandboxes, const struct actor *actor,
+                          const char *runtime, struct error *err);

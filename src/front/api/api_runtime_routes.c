@@ -196,8 +196,8 @@ static int remove_runtime(struct call *call, struct error *err)
 
     if (name_of(call, name, err) < 0)
         return -1;
-    if (runtime_delete(call->core->runtimes, &call->actor, name, err) < 0)
-        return runtime_name_users(call->core->sandboxes, name, err);
+    if (runtime_delete_unused(call->core->sandboxes, &call->actor, name, err) < 0)
+        return -1;
     const char *removed = name;
     return api_answer(call, 200, removed_fields, &removed);
 }

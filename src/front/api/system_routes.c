@@ -26,6 +26,7 @@ static const struct answer_field info_fields[] = {
      .help = "whether that has been built"},
     {"sandboxes", ANSWER_UNSIGNED, AT(health.sandboxes), .help = "that are alive"},
     {"spareSandboxes", ANSWER_UNSIGNED, AT(health.spares), .help = "made ahead"},
+    {"spareMemoryBytes", ANSWER_INTEGER, AT(health.spare_bytes), .help = "that those hold"},
     {"executions", ANSWER_UNSIGNED, AT(health.commands), .help = "that run now"},
     {"queued", ANSWER_UNSIGNED, AT(health.queued), .help = "commands that wait"},
     {0},
