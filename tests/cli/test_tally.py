@@ -114,12 +114,14 @@ def test_a_list_with_a_line_that_is_no_entry_is_refused(tmp_path):
 
 def test_what_passes_when_tried_again_is_told(tmp_path):
     first = meson(tmp_path, stdout="1..2\nok 1 - a\nnot ok 2 - b\n", returncode=1, result="FAIL")
-    second = tmp_path / "again.json"
+    second = tmp_path / "again-x.json"
     for result, last in (("ok", ("2 passed, 0 failed, 0 skipped", 0)), ("not ok", ("1 passed, 1 failed, 0 skipped", 1))):
         second.write_text(json.dumps({"name": "t", "returncode": 0, "result": "OK", "stdout": f"1..2\nok 1 - a\n{result} 2 - b\n"}) + "\n")
         done = subprocess.run([TALLY, "--again", second, first], capture_output=True, text=True)
         assert (done.stdout.splitlines()[-1], done.returncode) == last
         assert ("again: x: t: b: failed, then passed" in done.stdout) == (result == "ok")
+    other = second.rename(tmp_path / "again-y.json")  # the same program, built otherwise: says nothing about this one
+    assert "FAILED: x: t: b" in subprocess.run([TALLY, "--again", other, first], capture_output=True, text=True).stdout
 
 
 def test_a_case_that_a_program_tried_again_is_told(tmp_path):
