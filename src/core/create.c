@@ -269,8 +269,10 @@ int creation_reserve(struct creation *creation, struct error *err)
     strings_merge(&env, request->usual.env);
     if (descriptors_check(err) < 0)
         return -1;
-    const struct key_wish wish = {
-        .runtime = runtime, .labels = request->labels, .has_network = creation->network.is_enabled};
+    const struct key_wish wish = {.runtime = runtime,
+                                  .labels = request->labels,
+                                  .network = &creation->network,
+                                  .is_open = network_default_allows(&creation->network)};
     if (key_rules_check(creation->core->accounts, creation->actor, &wish, err) < 0)
         return -1;
     struct sandbox_record record = describe(creation, id_make(id), &env, runtime);

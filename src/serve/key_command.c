@@ -30,6 +30,8 @@ struct request {
     const char *owner;
     const char *scopes;   // separated by commas
     const char *runtimes; // likewise
+    const char *tools;    // likewise
+    const char *network;  // likewise
     struct quota quota;
     bool has_no_network;
     bool is_admin;
@@ -62,6 +64,12 @@ static const struct option_row create_rows[] = {
         "what it may do: read, run, manage, admin, organisation, separated by commas"),
     ROW("runtimes", OPTION_TEXT, runtimes, "LIST", NULL,
         "runtimes it may start sandboxes from, separated by commas (default all)"),
+    ROW("tools", OPTION_TEXT, tools, "LIST", NULL,
+        "tools of MCP it may use, such as run,exec,output, separated by commas; it then opens "
+        "/mcp and nothing else (default everything)"),
+    ROW("network-allow", OPTION_TEXT, network, "RULES", NULL,
+        "where networks of its sandboxes may lead to at most, separated by commas (default "
+        "anywhere)"),
     ROW("no-network", OPTION_FLAG, has_no_network, NULL, NULL, "its sandboxes get no network"),
     ROW("max-sandboxes", OPTION_INTEGER, quota.sandboxes, "N", NULL,
         "sandboxes it may have at once (default any number)"),
@@ -141,7 +149,7 @@ static void write_quota(struct json_writer *json, const struct quota *quota)
 // `text` is the key itself, or NULL.
 static void write_key(struct json_writer *json, const struct key_info *key, const char *text)
 {
-    const char *scopes[SCOPES_MADE + 1];
+    const char *scopes[SCOPES_MADE + 1], *tools[MCP_TOOLS + 1];
 
     scopes_list(key->scopes, scopes);
     json_map_begin(json);
@@ -155,6 +163,9 @@ static void write_key(struct json_writer *json, const struct key_info *key, cons
     write_text(json, "owner", key->member);
     write_list(json, "scopes", scopes);
     write_list(json, "runtimes", key->runtimes);
+    write_list(json, "networkAllow", key->network_allow);
+    mcp_tools_list(key->tools, tools);
+    write_list(json, "tools", key->tools ? tools : NULL);
     json_key(json, "network");
     json_bool(json, !key->has_no_network);
     write_quota(json, &key->quota);
@@ -213,7 +224,15 @@ static int create_key(struct accounts *accounts, const struct request *request, 
     autoclear(key_info) key = {0};
     autostrings scopes = {0};
     autostrings runtimes = {0};
+    autostrings tools = {0};
+    autostrings network = {0};
 
+    split(request->tools, &tools);
+    split(request->network, &network);
+    if (network.count)
+        wanted.network_allow = (const char *const *)network.items;
+    if (tools.count && mcp_tools_of((const char *const *)tools.items, &wanted.tools, err) < 0)
+        return -1;
     split(request->scopes, &scopes);
     split(request->runtimes, &runtimes);
     if (runtimes.count)
@@ -351,6 +370,8 @@ static const struct action {
       EXAMPLES("$ burrow key create --name laptop",
                "$ export AGENTUITY_SDK_KEY=$(burrow key create --name ci --expires 30d)",
                "$ export E2B_API_KEY=$(burrow key create --e2b)",
+               "$ burrow key create --tools run,create,exec,output,destroy --max-sandboxes 2 "
+               "--no-network",
                "$ burrow key create --owner alice --scopes read,run --max-sandboxes 5")}},
     {"list",
      list_keys,

@@ -24,10 +24,12 @@ struct key_record {
 
     // KEY_PART_ABOUT
     const char *name;
-    const char *scopes;          // opaque, never NULL
-    const char *const *runtimes; // that it may start sandboxes from; NULL: all
-    bool has_no_network;         // its sandboxes get none
-    const char *selector;        // labels of the sandboxes it sees; NULL: all
+    const char *scopes;               // opaque, never NULL
+    const char *const *runtimes;      // that it may start sandboxes from; NULL: all
+    bool has_no_network;              // its sandboxes get none
+    const char *const *network_allow; // rules that their networks may have; NULL: any
+    const char *selector;             // labels of the sandboxes it sees; NULL: all
+    const char *tools; // opaque: of models, that it is for alone; NULL: it is for everything
     struct quota quota;
     int64_t expires_at; // 0: never
 };

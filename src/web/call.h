@@ -32,6 +32,7 @@ struct call {
     struct access *access; // what the log will say of it; see call_request_id, call_about_sandbox
     struct response *response; // a reference of the call's; reply_* use it
     struct actor actor;        // all zero with ACCESS_OPEN
+    bool is_inner; // the server makes it of itself, for somebody else's protocol (router_run_inner)
     bool is_known; // a good key was shown, or the local socket is used; not with ACCESS_OPEN
     const char *parameters
         [ROUTE_PARAMETERS]; // of the path, in order, decoded, without NUL or '/' unless given as %2F

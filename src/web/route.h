@@ -70,6 +70,7 @@ struct route {
     enum key_scope needs; // of the key, checked before the handler; none said: see route_needs
     bool is_undescribed;  // it is in no document
     enum route_reach reach;
+    bool takes_tool_keys; // keys that are for tools of models alone
     bool is_heavy; // keeps a processor busy for long: one at a time for each sandbox, a few in all
 };
 

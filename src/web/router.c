@@ -324,6 +324,9 @@ static int check_scope(const struct call *call, struct error *err)
         access_set_audit(call->access, call->core->audit, call);
     if (call->route->access != ACCESS_KEY)
         return 0;
+    if (call->actor.tools && !call->is_inner && !call->route->takes_tool_keys)
+        return error_refuse(err, ERROR_DENIED, "key",
+                            "your key is for tools of MCP alone, at POST /mcp");
     if (*call->actor.sandbox && call->route->reach != REACH_SANDBOX)
         return actor_refuse_token(&call->actor, "ask for anything else", err);
     if (*call->actor.selector && call->route->reach == REACH_ALL)
@@ -468,7 +471,7 @@ void router_run_inner(const struct waiting_call *whose, struct http_request *req
     call->actor.scope = keep_text(call, whose->actor.scope);
     call->actor.project = keep_text(call, whose->actor.project);
     call->owner = whose->owner;
-    work->has_actor = call->is_known = true;
+    work->has_actor = call->is_known = call->is_inner = true;
     if (prepare(router, work, &err) < 0 || submit(work, &err) < 0)
         end_call(work, &err);
 }

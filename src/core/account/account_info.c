@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/account/mcp_tool.h"
 #include "core/account/scope.h"
 
 #include <string.h>
@@ -81,6 +82,8 @@ void key_info_take(struct key_info *out, struct key_record *record)
         .is_admin = (scopes_read(record->scopes) & SCOPE_ADMIN) != 0,
         .runtimes = take(record->runtimes),
         .has_no_network = record->has_no_network,
+        .network_allow = take(record->network_allow),
+        .tools = mcp_tools_read(record->tools),
         .selector = take(record->selector),
         .quota = record->quota,
         .created_at = record->created_at,
@@ -96,6 +99,7 @@ void key_info_clear(struct key_info *info)
                                    info->made_by, info->sandbox_id, info->selector};
 
     free((void *)info->runtimes);
+    free((void *)info->network_allow);
 
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         free((char *)strings[i]);

@@ -54,7 +54,9 @@ struct key_info {
     bool is_admin;               // has SCOPE_ADMIN
     const char *const *runtimes; // that it may start sandboxes from; NULL: all
     bool has_no_network;
-    const char *selector; // NULL: all sandboxes
+    const char *const *network_allow; // rules that their networks may have; NULL: any
+    const char *selector;             // NULL: all sandboxes
+    uint32_t tools;                   // mcp_tool.h; 0: it is for everything
     struct quota quota;
     int64_t created_at;
     int64_t used_at;    // to the minute

@@ -12,6 +12,7 @@
 #include "model/quota.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct cancel; // base/cancel.h
 
@@ -29,7 +30,9 @@ struct actor {
     bool is_admin;                // has SCOPE_ADMIN
     char selector[SELECTOR_TEXT]; // labels of the sandboxes it may see (base/label.h); "": all
     bool has_rules;               // the key's record says more of what it may make: key_rules_check
-    struct quota quota;           // of the key; 0: no bound
+    uint32_t
+        tools; // mcp_tool.h: the key is for these alone, and for no other protocol; 0: it is no such key
+    struct quota quota; // of the key; 0: no bound
     const char *
         tenant; // NULL: sees every tenant of the organisation; else this one alone. Borrowed, like those below
     const char *scope;   // likewise

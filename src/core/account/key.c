@@ -140,6 +140,7 @@ int key_create(struct accounts *accounts, const struct key_request *request, cha
                struct key_info *out, struct error *err)
 {
     char made[KEY_TEXT], id[ID_TEXT], prefix[SHOWN_MADE + 1], scopes[SCOPES_TEXT];
+    char tools[MCP_TOOLS_TEXT];
     struct key_record record = {
         .id = id_make(id),
         .prefix = prefix,
@@ -149,7 +150,7 @@ int key_create(struct accounts *accounts, const struct key_request *request, cha
     };
 
     if ((request->text && key_check_chosen(request->text, err) < 0) ||
-        key_bounds_settle(accounts, request, &record, scopes, err) < 0)
+        key_bounds_settle(accounts, request, &record, scopes, tools, err) < 0)
         return -1;
     key_make_text("brw_", made);
     const char *key = request->text ? request->text : made;
@@ -274,18 +275,19 @@ int key_revoke_own(struct accounts *accounts, const struct actor *actor, const c
 int key_change(struct accounts *accounts, const struct actor *actor, const char *id,
                const struct key_change *change, struct key_info *out, struct error *err)
 {
-    char scopes[SCOPES_TEXT];
+    char scopes[SCOPES_TEXT], tools[MCP_TOOLS_TEXT];
     autokey key = {0};
 
     if (get_own(accounts, actor, id, &key, err) < 0)
         return -1;
     struct key_record next = key; // borrows what stays
-    if (key_bounds_change(accounts, actor, change, &next, scopes, err) < 0 ||
+    if (key_bounds_change(accounts, actor, change, &next, scopes, tools, err) < 0 ||
         store_key_change(accounts->store, &next, err) < 0)
         return -1;
     key_forget_checks(accounts);
     // What it may see less of now, it may be following.
-    if (change->has_selector || (scopes_read(key.scopes) & ~scopes_read(next.scopes)))
+    if (change->has_selector || change->has_tools ||
+        (scopes_read(key.scopes) & ~scopes_read(next.scopes)))
         key_cut_off(accounts, id);
     return key_get(accounts, actor, id, out, err);
 }

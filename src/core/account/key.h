@@ -5,6 +5,8 @@
  */
 #pragma once
 #include "core/account/account.h"
+#include "core/account/mcp_tool.h"
+#include "model/network.h"
 
 /* "brw_" and 52 letters and digits: 260 random bits. A token begins with "brt_". */
 #define KEY_TEXT 64
@@ -21,7 +23,10 @@ struct key_request {
     unsigned scopes;             // 0: read, run and manage; also organisation where it is nobody's
     const char *const *runtimes; // that it may start sandboxes from, ended by NULL; NULL: all
     bool has_no_network;
+    const char *const
+        *network_allow;   // rules that their networks may have, ended by NULL; NULL: any
     const char *selector; // labels of the sandboxes it sees; NULL: all
+    uint32_t tools;       // mcp_tool.h: that it is for alone; 0: it is for everything
     struct quota quota;   // 0: no bound
     int64_t expires_at;   // 0: never
 };
@@ -54,12 +59,15 @@ int key_revoke_own(struct accounts *accounts, const struct actor *actor, const c
 
 /* What is to be otherwise; what has no mark stays. */
 struct key_change {
-    bool has_name, has_scopes, has_runtimes, has_network, has_selector, has_quota, has_expiry;
+    bool has_name, has_scopes, has_runtimes, has_network, has_network_allow, has_selector,
+        has_tools, has_quota, has_expiry;
     const char *name;
     unsigned scopes;
     const char *const *runtimes;
     bool has_no_network;
+    const char *const *network_allow;
     const char *selector;
+    uint32_t tools;
     struct quota quota;
     int64_t expires_at;
 };
@@ -71,7 +79,8 @@ int key_change(struct accounts *accounts, const struct actor *actor, const char 
 struct key_wish {
     const char *runtime;
     const char *const *labels; // "name=value"; NULL: none
-    bool has_network;
+    const struct network_wish *network;
+    bool is_open; // the network leads anywhere where no rule says otherwise
 };
 /* ERROR_DENIED when the actor's key is not for such sandboxes. */
 int key_rules_check(struct accounts *accounts, const struct actor *actor,

@@ -12,9 +12,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define NAME_MAXIMUM 200
 #define RUNTIMES_MAXIMUM 64
+#define RULES_MAXIMUM 64
 #define SELECTOR_MOST 16 // names and values
 
 static int deny(struct error *err, const char *why)
@@ -75,6 +77,19 @@ static int check_runtimes(const char *const *runtimes, struct error *err)
     return 0;
 }
 
+static int check_rules(const char *const *rules, struct error *err)
+{
+    size_t count = 0;
+
+    for (; rules && rules[count]; count++)
+        if (!*rules[count] || strlen(rules[count]) > NAME_MAXIMUM)
+            return error_refuse(err, ERROR_INVALID, "key", "a rule of networks without a text");
+    if (count > RULES_MAXIMUM)
+        return error_refuse(err, ERROR_INVALID, "key", "at most %d rules of networks",
+                            RULES_MAXIMUM);
+    return 0;
+}
+
 static int check_selector(const char *text, struct error *err)
 {
     autoselector selector = {0};
@@ -99,7 +114,7 @@ static int check_selector(const char *text, struct error *err)
 static int check_values(const struct key_record *record, struct error *err)
 {
     if (check_name(record->name, err) < 0 || check_quota(&record->quota, err) < 0 ||
-        check_runtimes(record->runtimes, err) < 0)
+        check_runtimes(record->runtimes, err) < 0 || check_rules(record->network_allow, err) < 0)
         return -1;
     if (check_selector(record->selector, err) < 0)
         return -1;
@@ -109,7 +124,7 @@ static int check_values(const struct key_record *record, struct error *err)
 static bool is_bounded(const struct actor *actor)
 {
     static const struct quota none;
-    return actor->has_rules || memcmp(&actor->quota, &none, sizeof none) != 0;
+    return actor->has_rules || actor->tools || memcmp(&actor->quota, &none, sizeof none) != 0;
 }
 
 // Whether `actor` may give away these scopes to this member's key.
@@ -169,7 +184,8 @@ static int check_whose(unsigned scopes, const char *member, struct error *err)
 }
 
 int key_bounds_settle(struct accounts *accounts, const struct key_request *request,
-                      struct key_record *record, char scopes[SCOPES_TEXT], struct error *err)
+                      struct key_record *record, char scopes[SCOPES_TEXT],
+                      char tools[MCP_TOOLS_TEXT], struct error *err)
 {
     const struct actor *maker = request->maker;
     const char *own = maker && *maker->member ? maker->member : NULL;
@@ -179,7 +195,9 @@ int key_bounds_settle(struct accounts *accounts, const struct key_request *reque
     record->made_by = maker && *maker->key_id ? maker->key_id : NULL;
     record->runtimes = request->runtimes;
     record->has_no_network = request->has_no_network;
+    record->network_allow = request->network_allow;
     record->selector = request->selector;
+    record->tools = request->tools ? mcp_tools_write(request->tools, tools) : NULL;
     record->quota = request->quota;
     record->expires_at = request->expires_at;
     unsigned wanted = scopes_wanted(request, record->member);
@@ -201,6 +219,8 @@ static void apply(const struct key_change *change, struct key_record *record)
         record->runtimes = change->runtimes;
     if (change->has_network)
         record->has_no_network = change->has_no_network;
+    if (change->has_network_allow)
+        record->network_allow = change->network_allow;
     if (change->has_selector)
         record->selector = change->selector;
     if (change->has_quota)
@@ -211,12 +231,14 @@ static void apply(const struct key_change *change, struct key_record *record)
 
 int key_bounds_change(struct accounts *accounts, const struct actor *actor,
                       const struct key_change *change, struct key_record *record,
-                      char scopes[SCOPES_TEXT], struct error *err)
+                      char scopes[SCOPES_TEXT], char tools[MCP_TOOLS_TEXT], struct error *err)
 {
     unsigned before = scopes_read(record->scopes);
     unsigned wanted = change->has_scopes ? change->scopes : before;
 
     apply(change, record);
+    if (change->has_tools)
+        record->tools = change->tools ? mcp_tools_write(change->tools, tools) : NULL;
     record->scopes = scopes_write(wanted, scopes);
     if (check_values(record, err) < 0 || check_whose(wanted, record->member, err) < 0 ||
         check_might(actor, before | wanted, record->member, err) < 0)
@@ -256,11 +278,42 @@ int actor_need_labels(const struct actor *actor, const char *const *labels, stru
                         actor->selector);
 }
 
+static bool is_rule_among(const char *const *rules, const char *rule)
+{
+    for (; *rules; rules++) {
+        if (strcasecmp(*rules, rule) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A network that leads to nothing but what the key's list says. */
+static int check_network(const struct key_record *key, const struct key_wish *wish,
+                         struct error *err)
+{
+    const char *const *allow = wish->network->allow;
+
+    if (key->has_no_network)
+        return error_refuse(err, ERROR_DENIED, "key",
+                            "your key is not for sandboxes with a network");
+    if (!key->network_allow)
+        return 0;
+    if (wish->is_open || wish->network->is_observed)
+        return error_refuse(err, ERROR_DENIED, "key",
+                            "your key is for networks that lead to some places alone: name them "
+                            "with network.allow, and let default be deny and observe false");
+    for (; allow && *allow; allow++) {
+        if (!is_rule_among(key->network_allow, *allow))
+            return error_refuse(err, ERROR_DENIED, "key",
+                                "your key is not for networks that lead to '%.100s'", *allow);
+    }
+    return 0;
+}
+
 int key_rules_check(struct accounts *accounts, const struct actor *actor,
                     const struct key_wish *wish, struct error *err)
 {
     const char *runtime = wish->runtime;
-    bool has_network = wish->has_network;
     autokey key = {0};
 
     if (!actor->has_rules)
@@ -272,8 +325,5 @@ int key_rules_check(struct accounts *accounts, const struct actor *actor,
     if (key.runtimes && !allows(key.runtimes, runtime))
         return error_refuse(err, ERROR_DENIED, "key",
                             "your key is not for sandboxes of runtime '%.80s'", runtime);
-    if (key.has_no_network && has_network)
-        return error_refuse(err, ERROR_DENIED, "key",
-                            "your key is not for sandboxes with a network");
-    return 0;
+    return wish->network && wish->network->is_enabled ? check_network(&key, wish, err) : 0;
 }

@@ -32,6 +32,7 @@ struct answer {
     int64_t expires_at;
     unsigned scopes;
     bool has_rules;
+    uint32_t tools;
     char key_id[ID_TEXT];  // of a token: of the key that made it
     char used_id[ID_TEXT]; // its own
     char sandbox[ID_TEXT];
@@ -213,6 +214,7 @@ static void fill_actor(const struct accounts *accounts, const struct answer *ans
         .scopes = answer->scopes,
         .is_admin = (answer->scopes & SCOPE_ADMIN) != 0,
         .has_rules = answer->has_rules,
+        .tools = answer->tools,
         .quota = answer->quota,
     };
     memcpy(out->key_id, answer->key_id, sizeof out->key_id);
@@ -281,7 +283,15 @@ static void copy_text(char *to, size_t size, const char *from)
 
 static bool has_rules(const struct key_record *key)
 {
-    return key->runtimes || key->has_no_network || key->selector;
+    return key->runtimes || key->has_no_network || key->network_allow || key->selector;
+}
+
+// Words that are not known any more leave a key that is for nothing, not one for everything.
+static uint32_t tools_of(const struct key_record *key)
+{
+    uint32_t tools = mcp_tools_read(key->tools);
+
+    return key->tools && !tools ? MCP_NO_TOOL : tools;
 }
 
 static void take_key(struct answer *answer, const struct key_record *key)
@@ -289,6 +299,7 @@ static void take_key(struct answer *answer, const struct key_record *key)
     answer->expires_at = key->expires_at;
     answer->scopes = scopes_read(key->scopes);
     answer->has_rules = has_rules(key);
+    answer->tools = tools_of(key);
     answer->quota = key->quota;
     copy_text(answer->key_id, sizeof answer->key_id, key->id);
     copy_text(answer->used_id, sizeof answer->used_id, key->id);

@@ -32,6 +32,9 @@ enum mcp_tool {
     MCP_TOOLS
 };
 
+#define MCP_NO_TOOL (UINT32_C(1) << 31) // in a set of tools: it is one, however little is in it
+_Static_assert(MCP_TOOLS < 31, "a set of tools has a bit for each");
+
 /* "sandbox_run" …, in their order, ended by NULL. */
 extern const char *const mcp_tool_names[];
 

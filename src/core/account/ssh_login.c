@@ -37,7 +37,7 @@ int ssh_key_actor(struct accounts *accounts, const struct ssh_key_record *record
     }
     if (store_key_get(accounts->store, record->key_id, &maker, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? refuse(err) : -1;
-    if (!key_actor(accounts, &maker, out))
+    if (!key_actor(accounts, &maker, out) || out->tools) // one for tools alone opens nothing else
         return refuse(err);
     out->scopes &= LOGIN_SCOPES;
     out->is_admin = false;

@@ -420,12 +420,12 @@ static int want_network(struct sandbox *sandbox, const struct actor *actor,
     network_wish_copy(wanted, &now.network);
     if (network_wish_change(sandboxes->settings, changes->network, wanted, err) < 0)
         return -1;
-    if (!wanted->is_enabled || now.network.is_enabled)
+    if (!wanted->is_enabled)
         return 0;
-    const struct key_wish wish = {now.runtime, now.labels, true};
+    const struct key_wish wish = {now.runtime, now.labels, wanted, network_default_allows(wanted)};
     if (key_rules_check(sandboxes->accounts, actor, &wish, err) < 0)
         return -1;
-    return outlets_ready(sandboxes->outlets, err);
+    return now.network.is_enabled ? 0 : outlets_ready(sandboxes->outlets, err);
 }
 
 /*

@@ -13,7 +13,7 @@
 
 struct key_answer {
     const char *id, *key, *prefix, *name, *owner, *made_by, *selector;
-    const char *const *scopes, *const *runtimes;
+    const char *const *scopes, *const *runtimes, *const *network_allow, *const *tools;
     struct quota_answer quotas;
     bool has_network, is_in_use;
     int64_t created_at, used_at, expires_at, revoked_at;
@@ -31,6 +31,10 @@ static const struct answer_field key_fields[] = {
     {"runtimes", ANSWER_TEXTS, AT(runtimes),
      .help = "that it may start sandboxes from; not there: all"},
     {"network", ANSWER_BOOL, AT(has_network), .help = "whether its sandboxes may have one"},
+    {"networkAllow", ANSWER_TEXTS, AT(network_allow),
+     .help = "rules that their networks may have; not there: any"},
+    {"tools", ANSWER_TEXTS, AT(tools),
+     .help = "of MCP, that it is for alone; not there: it is for everything"},
     {"selector", ANSWER_TEXT, AT(selector), .help = "labels of the sandboxes it sees"},
     {"quotas", ANSWER_MAP, AT(quotas), .is_needed = true, .fields = quota_bound_fields},
     {"createdBy", ANSWER_ID, AT(made_by), .prefix = KEY_PREFIX, .help = "the key that made it"},
@@ -60,6 +64,8 @@ static struct key_answer answer_of(struct call *call, const struct key_info *inf
     const char **scopes = call_alloc(call, (SCOPES_MADE + 1) * sizeof *scopes);
 
     scopes_list(info->scopes, scopes);
+    const char **tools = call_alloc(call, (MCP_TOOLS + 1) * sizeof *tools);
+    mcp_tools_list(info->tools, tools);
     return (struct key_answer){
         .id = info->id,
         .prefix = info->prefix,
@@ -69,6 +75,8 @@ static struct key_answer answer_of(struct call *call, const struct key_info *inf
         .selector = info->selector,
         .scopes = scopes,
         .runtimes = info->runtimes,
+        .network_allow = info->network_allow,
+        .tools = info->tools ? tools : NULL,
         .quotas = quota_answer_of(&info->quota),
         .has_network = !info->has_no_network,
         .is_in_use = key_info_is_in_use(info),
@@ -83,10 +91,11 @@ static struct key_answer answer_of(struct call *call, const struct key_info *inf
 
 struct key_body {
     const char *name, *owner, *selector;
-    const char **scopes, **runtimes;
+    const char **scopes, **runtimes, **network_allow, **tools;
     struct quota_body quotas;
     int64_t expires_in_ms;
-    bool has_network, is_network_set, has_name, has_scopes, has_runtimes, has_selector, has_expiry;
+    bool has_network, is_network_set, has_name, has_scopes, has_runtimes, has_selector, has_expiry,
+        has_network_allow, has_tools;
 };
 #define AT(member) offsetof(struct key_body, member)
 #define NAME_ROW                                                                                   \
@@ -112,6 +121,22 @@ struct key_body {
          .help = "that it may start sandboxes from; an empty list is all"},                        \
         {"network", FIELD_BOOL, AT(has_network), .has_offset = AT(is_network_set),                 \
          .help = "whether its sandboxes may have one"},                                            \
+        {"networkAllow",                                                                           \
+         FIELD_TEXTS,                                                                              \
+         AT(network_allow),                                                                        \
+         .has_offset = AT(has_network_allow),                                                      \
+         .is_filled = true,                                                                        \
+         .maximum = 64,                                                                            \
+         .help = "rules; each rule that a network of its sandboxes allows must be one of these, "  \
+                 "and nothing else may be let through. An empty list is any"},                     \
+        {"tools",                                                                                  \
+         FIELD_TEXTS,                                                                              \
+         AT(tools),                                                                                \
+         .has_offset = AT(has_tools),                                                              \
+         .is_filled = true,                                                                        \
+         .maximum = 32,                                                                            \
+         .help = "of MCP: \"run\", \"exec\" …; then it opens POST /mcp and nothing else. An "    \
+                 "empty list is everything"},                                                      \
         {"selector",                                                                               \
          FIELD_TEXT,                                                                               \
          AT(selector),                                                                             \
@@ -138,9 +163,19 @@ static int64_t expiry_of(const struct key_body *body)
     return body->expires_in_ms ? (int64_t)clock_wall_ms() + body->expires_in_ms : 0;
 }
 
+static const char *const *list_of(const char **items)
+{
+    return items && items[0] ? (const char *const *)items : NULL;
+}
+
 static const char *const *runtimes_of(const struct key_body *body)
 {
-    return body->runtimes && body->runtimes[0] ? (const char *const *)body->runtimes : NULL;
+    return list_of(body->runtimes);
+}
+
+static int read_tools(const struct key_body *body, uint32_t *out, struct error *err)
+{
+    return mcp_tools_of(list_of(body->tools), out, err) < 0 ? error_field(err, "tools") : 0;
 }
 
 static int read_key_body(struct call *call, struct key_body *body, unsigned *scopes,
@@ -162,11 +197,13 @@ static int create_key(struct call *call, struct error *err)
     autoclear(key_info) info = {0};
     char text[KEY_TEXT];
 
-    if (read_key_body(call, &body, &request.scopes, err) < 0)
+    if (read_key_body(call, &body, &request.scopes, err) < 0 ||
+        read_tools(&body, &request.tools, err) < 0)
         return -1;
     request.name = body.name;
     request.member = body.owner;
     request.runtimes = runtimes_of(&body);
+    request.network_allow = list_of(body.network_allow);
     request.has_no_network = !body.has_network;
     request.selector = or_null(body.selector);
     request.expires_at = expiry_of(&body);
@@ -228,6 +265,9 @@ static struct key_change change_of(const struct key_body *body)
         .has_no_network = !body->has_network,
         .has_selector = body->has_selector,
         .selector = or_null(body->selector),
+        .has_network_allow = body->has_network_allow,
+        .network_allow = list_of(body->network_allow),
+        .has_tools = body->has_tools,
         .has_expiry = body->has_expiry,
         .expires_at = expiry_of(body),
     };
@@ -248,6 +288,8 @@ static int change_key(struct call *call, struct error *err)
         return -1;
     struct key_change change = change_of(&body);
     change.scopes = scopes;
+    if (read_tools(&body, &change.tools, err) < 0)
+        return -1;
     change.has_quota = true;
     change.quota = info.quota;
     quota_body_apply(&body.quotas, &change.quota);

@@ -132,7 +132,7 @@ static const struct route routes[] = {
     {"POST", PATH, ROUTE_QUICK, ACCESS_KEY, BODY_WHOLE, post,
      .summary = "a message of the Model Context Protocol; answered by one, or by a stream of them",
      .body_limit = MCP_BODY_BYTES, .is_undescribed = true, .needs = SCOPE_READ,
-     .reach = REACH_SANDBOX},
+     .reach = REACH_SANDBOX, .takes_tool_keys = true},
     {"OPTIONS", PATH, ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, preflight, .is_undescribed = true},
     {0},
 };

@@ -491,9 +491,7 @@ static void on_step(struct exchange *exchange, void *data, const struct inner_an
 
 bool mcp_is_allowed(const struct actor *actor, enum mcp_tool tool)
 {
-    (void)actor;
-    (void)tool;
-    return true;
+    return !actor->tools || (actor->tools >> tool & 1);
 }
 
 static unsigned find_tool(const char *name)
