@@ -22,10 +22,23 @@ static const struct cli_command machine_commands[] = {
 };
 
 const struct cli_command *const command_tables[] = {
-    own_commands,      sandbox_commands,    execution_commands, file_commands,
-    snapshot_commands, build_commands,      job_commands,       attach_commands,
-    code_commands,     top_commands,        server_commands,    context_commands,
-    machine_commands,  completion_commands, network_commands,   NULL,
+    own_commands,
+    sandbox_commands,
+    execution_commands,
+    file_commands,
+    snapshot_commands,
+    build_commands,
+    job_commands,
+    attach_commands,
+    code_commands,
+    top_commands,
+    server_commands,
+    context_commands,
+    machine_commands,
+    completion_commands,
+    network_commands,
+    ssh_key_commands,
+    NULL,
 };
 
 const struct command_group command_groups[] = {
@@ -37,6 +50,7 @@ const struct command_group command_groups[] = {
     {"job", "commands in the background"},
     {"network", "where sandboxes may connect to"},
     {"port", "what of a sandbox is reached from outside"},
+    {"ssh-key ssh-keys", "public SSH keys that open sandboxes"},
     {"system", "the server itself"},
     {"context", "the servers you know, by name"},
     {0},

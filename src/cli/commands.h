@@ -30,6 +30,7 @@ extern const struct cli_command top_commands[];
 extern const struct cli_command server_commands[];
 extern const struct cli_command completion_commands[];
 extern const struct cli_command network_commands[];
+extern const struct cli_command ssh_key_commands[];
 
 /* Where everything is kept unless --data or BURROW_DATA says otherwise. */
 #define CLI_DEFAULT_DATA DATA_DIR_DEFAULT

@@ -82,7 +82,7 @@ def test_run_and_serve_have_the_same_limits():
 
 def sections(text):
     """Of burrow-commands(1): the text below each '## burrow NAME'."""
-    return dict(re.findall(r"^## (burrow [a-z ]+)\n(.*?)(?=^#|\Z)", text, re.M | re.S))
+    return dict(re.findall(r"^## (burrow [a-z -]+)\n(.*?)(?=^#|\Z)", text, re.M | re.S))
 
 
 def test_the_page_of_commands_has_every_command_and_option():
