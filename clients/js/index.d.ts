@@ -170,7 +170,7 @@ export interface Execution extends AsyncIterable<ExecEvent>, PromiseLike<ExecRes
 }
 
 export interface CodeOptions extends Abortable {
-  language?: 'python' | 'javascript' | 'typescript' | 'bash'
+  language?: 'python' | 'javascript' | 'typescript' | 'bash' | 'r' | 'java'
   context?: string
   directory?: string
   env?: Record<string, string>

@@ -130,7 +130,7 @@ static int run_code(struct invocation *invocation, struct burrow_error *err)
 
 static const struct option_row rows[] = {
     OPTION("language", 'l', OPTION_TEXT, format, "LANGUAGE",
-           "python (default), javascript, typescript or bash"),
+           "python (default), javascript, typescript, bash, r or java"),
     OPTION("in", 0, OPTION_TEXT, file, "CONTEXT",
            "a context that was made over the API (ctx_…), instead of the language's own"),
     OPTION("timeout", 0, OPTION_DURATION, timeout_ms, "TIME",

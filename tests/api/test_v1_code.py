@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Code in sandboxes: contexts and runs, in the languages of the test runtime."""
+import glob
+import pathlib
 import shutil
+import subprocess
 
 import pytest
 from client import check_problem, together, until
@@ -8,6 +11,8 @@ from records import NDJSON, SSE, Records
 
 TOP = "/api/v1"
 needs_node = pytest.mark.skipif(not shutil.which("node", path="/usr/bin:/bin:/usr/local/bin"), reason="no node in /usr for a guest")
+needs_r = pytest.mark.skipif(not shutil.which("Rscript", path="/usr/bin"), reason="no R in /usr for a guest")
+needs_java = pytest.mark.skipif(not glob.glob("/usr/lib/jvm/*/bin/jshell"), reason="no jshell in /usr for a guest")
 
 
 def run(api, sandbox, code, **fields):
@@ -18,7 +23,7 @@ def run(api, sandbox, code, **fields):
 
 def value(told):
     """The main result as text."""
-    assert "error" not in told, told
+    assert "error" not in told, (told["error"], told["stderr"])
     return [one for one in told["results"] if one["main"]][0]["data"]["text/plain"]
 
 
@@ -103,6 +108,25 @@ def test_an_interpreter_that_dies_says_why_and_a_new_one_comes(api, sandbox):
     assert value(run(api, sandbox, "1 + 1")) == "2"
 
 
+@pytest.mark.parametrize("code, reason", [("os.kill(os.getpid(), 9)", "signal 9"), ("os.kill(os.getpid(), 11)", "signal 11"), ("os._exit(0)", "exit code 0")])
+def test_the_reason_of_an_end_is_the_one_it_had(api, sandbox, code, reason):
+    context = api.post(f"{TOP}/sandboxes/{sandbox.id}/contexts", {"directory": "/tmp"}).json["id"]
+    told = run(api, sandbox, "import os\n" + code, context=context)
+    assert told["error"]["name"] == "ContextEnded" and reason in told["error"]["value"] and "new one" in told["error"]["value"], told
+    assert value(run(api, sandbox, "import os; os.getcwd()", context=context)) == "/tmp"  # of the same context, as it was made
+
+
+def test_an_interpreter_that_uses_up_the_memory_says_so(api, new):
+    sandbox = new(resources={"memory": "128Mi"})
+    run(api, sandbox, "kept = 1")
+    told = run(api, sandbox, "x = []\nwhile True: x.append(bytearray(1 << 20))")
+    assert told["error"]["name"] in ("ContextEnded", "MemoryError"), told
+    if told["error"]["name"] == "ContextEnded":
+        assert "ran out of the sandbox's memory" in told["error"]["value"]
+        assert run(api, sandbox, "kept")["error"]["name"] == "NameError"
+    assert value(run(api, sandbox, "1 + 1")) == "2"
+
+
 def test_interrupt(api, sandbox):
     path = f"{TOP}/sandboxes/{sandbox.id}"
     context = api.post(f"{path}/contexts", {}).json["id"]
@@ -130,6 +154,83 @@ def test_javascript(api, new):
     assert value(run(api, sandbox, "import fs from 'fs'; fs.existsSync('/')", language="js")) == "true"
     assert run(api, sandbox, "while (true) {}", language="js", timeoutMs=300)["error"]["name"] == "TimeoutError"
     assert value(run(api, sandbox, "a.b", language="js")) == "2"
+
+
+@needs_node
+def test_typescript(api, new):
+    """By Node where that can, else by the package; where there is neither, the error says what to do."""
+    sandbox = new(runtime="host:latest")
+    told = run(api, sandbox, "interface P { n: number }\nenum E { A = 4 }\nconst p: P = {n: 41};\nconst f = (x: number): number => x + 1;\nconsole.log(E.A as number);\nf(p.n)",
+               language="typescript")
+    if "error" in told and "TypeScript needs Node" in told["error"]["value"]:
+        assert "npm install -g typescript" in told["error"]["value"] and not has_type_stripping()
+        return
+    assert value(told) == "42" and told["stdout"] == "4\n"
+    assert value(run(api, sandbox, "f(p.n) as number", language="ts")) == "42"
+    assert run(api, sandbox, "const x: = 1", language="ts")["error"]["name"] in ("SyntaxError", "Error", "ERR_INVALID_TYPESCRIPT_SYNTAX")
+
+
+def has_type_stripping():
+    return subprocess.run(["node", "-e", "process.exit(require('node:module').stripTypeScriptTypes ? 0 : 1)"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+@pytest.fixture
+def with_host(new):
+    """A view of this machine's /usr, and of what R and Java read in its /etc."""
+    sandbox = new(runtime="host:latest")
+    for place in [*pathlib.Path("/etc").glob("R"), *pathlib.Path("/etc").glob("java-*")]:
+        sandbox.write_all({str(file): file.read_bytes() for file in place.rglob("*") if file.is_file()})
+    return sandbox
+
+
+@needs_r
+def test_r(api, with_host):
+    sandbox = with_host
+    first = run(api, sandbox, "x <- c(1, 2, 3)\ncat('hello\\n')\nmean(x) * 21", language="r", timeoutMs=120000)
+    assert value(first) == "[1] 42" and first["stdout"] == "hello\n" and first["language"] == "r"
+    assert value(run(api, sandbox, "paste('x has', length(x))", language="R")) == "x has 3"
+    assert run(api, sandbox, "y <- 5", language="r")["results"] == []
+    told = run(api, sandbox, "f <- function() stop('no good')\nf()", language="r")
+    assert told["error"]["name"] == "simpleError" and told["error"]["value"] == "no good" and "Error in f()" in told["error"]["traceback"]
+    assert "unexpected" in run(api, sandbox, "f <- (", language="r")["error"]["value"]
+    assert "careful" in run(api, sandbox, "warning('careful')", language="r")["stderr"]
+    assert value(run(api, sandbox, "Sys.getenv('A')", language="r", env={"A": "b=c"})) == "b=c"
+    assert value(run(api, sandbox, "nchar(Sys.getenv('A'))", language="r")) == "[1] 0"
+    assert run(api, sandbox, "while (TRUE) {}", language="r", timeoutMs=500)["error"]["name"] == "TimeoutError"
+    assert value(run(api, sandbox, "y", language="r")) == "[1] 5"
+    assert "exit code 3" in run(api, sandbox, "quit(status = 3)", language="r")["error"]["value"]
+    assert run(api, sandbox, "y", language="r")["error"]["name"] == "simpleError"
+
+
+@needs_r
+def test_a_plot_of_r_is_a_picture(api, with_host):
+    if subprocess.run(["Rscript", "-e", "quit(status = if (capabilities('cairo')) 0 else 1)"], check=False).returncode:
+        pytest.skip("R was made without cairo")
+    told = run(api, with_host, "plot(1:3)", language="r", timeoutMs=120000)
+    assert [one["data"]["image/png"][:8] for one in told["results"] if "image/png" in one["data"]] == ["iVBORw0K"], told
+
+
+@needs_java
+def test_java(api, with_host):
+    sandbox = with_host
+    first = run(api, sandbox, "int x = 40;\nSystem.out.println(\"hello\");\nx + 2", language="java", timeoutMs=300000)
+    assert value(first) == "42" and first["stdout"] == "hello\n", first
+    assert value(run(api, sandbox, "int twice(int n) { return 2 * n; }\nList.of(twice(x))", language="java")) == "[80]"
+    assert value(run(api, sandbox, "\"a\\tb\" + x", language="java")) == "a\tb40"
+    assert run(api, sandbox, "x = 7", language="java")["results"] == []
+    told = run(api, sandbox, "void f() { throw new IllegalStateException(\"no good\"); }\nf();", language="java")
+    assert told["error"]["name"] == "IllegalStateException" and told["error"]["value"] == "no good"
+    assert run(api, sandbox, "int y = \"text\";", language="java")["error"]["name"] == "CompileError"
+    assert "variables" in run(api, sandbox, "1", language="java", env={"A": "b"})["error"]["value"]
+    assert run(api, sandbox, "while (true) { }", language="java", timeoutMs=500)["error"]["name"] == "TimeoutError"
+    assert value(run(api, sandbox, "x", language="java", timeoutMs=120000)) == "7"
+
+
+def test_an_interpreter_that_is_not_installed_is_named(api, sandbox):
+    """In a runtime with neither."""
+    for language, program, package in (("r", "'R'", "r-base-core"), ("java", "'jshell'", "default-jdk-headless")):
+        answer = api.post(f"{TOP}/sandboxes/{sandbox.id}/code", {"code": "1", "language": language})
+        check_problem(answer, 400, "invalid_request", program, package)
 
 
 def test_runs_of_one_context_take_turns(api, sandbox):

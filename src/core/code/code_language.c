@@ -10,8 +10,13 @@
 extern const struct embedded_file code_drivers[]; // made of drivers/ by the build
 
 const char *const code_language_names[] = {
-    [CODE_PYTHON] = "python", [CODE_JAVASCRIPT] = "javascript", [CODE_TYPESCRIPT] = "typescript",
-    [CODE_BASH] = "bash",     [CODE_LANGUAGES] = NULL,
+    [CODE_PYTHON] = "python",
+    [CODE_JAVASCRIPT] = "javascript",
+    [CODE_TYPESCRIPT] = "typescript",
+    [CODE_BASH] = "bash",
+    [CODE_R] = "r",
+    [CODE_JAVA] = "java",
+    [CODE_LANGUAGES] = NULL,
 };
 
 static const struct {
@@ -25,11 +30,14 @@ static const struct {
 
 static const struct {
     const char *program, *word, *file;
+    const char *needs, *package; // what the script starts
 } drivers[] = {
-    [CODE_PYTHON] = {"python3", NULL, "python.py"},
-    [CODE_JAVASCRIPT] = {"node", NULL, "node.js"},
-    [CODE_TYPESCRIPT] = {"node", NULL, "node.js"},
-    [CODE_BASH] = {"python3", "bash", "python.py"},
+    [CODE_PYTHON] = {"python3", NULL, "python.py", NULL, NULL},
+    [CODE_JAVASCRIPT] = {"node", NULL, "node.js", NULL, NULL},
+    [CODE_TYPESCRIPT] = {"node", NULL, "node.js", NULL, NULL},
+    [CODE_BASH] = {"python3", "bash", "python.py", "bash", "bash"},
+    [CODE_R] = {"python3", "r", "python.py", "R", "r-base-core"},
+    [CODE_JAVA] = {"python3", "java", "python.py", "jshell", "default-jdk-headless"},
 };
 
 bool code_language_find(const char *name, enum code_language *out)
@@ -51,7 +59,10 @@ bool code_language_find(const char *name, enum code_language *out)
 
 struct code_driver code_language_driver(enum code_language language)
 {
-    struct code_driver driver = {drivers[language].program, drivers[language].word, NULL, 0};
+    struct code_driver driver = {.program = drivers[language].program,
+                                 .word = drivers[language].word,
+                                 .needs = drivers[language].needs,
+                                 .package = drivers[language].package};
 
     for (const struct embedded_file *file = code_drivers; file->name; file++) {
         if (strcmp(file->name, drivers[language].file) == 0) {

@@ -12,6 +12,8 @@ enum code_language {
     CODE_JAVASCRIPT,
     CODE_TYPESCRIPT,
     CODE_BASH,
+    CODE_R,
+    CODE_JAVA,
     CODE_LANGUAGES,
 };
 
@@ -20,9 +22,14 @@ struct code_driver {
     const char *word;    // that the script is started with; NULL: none
     const char *script;
     size_t length;
+    const char *
+        needs; // what the script starts itself, or NULL: without it the script ends with CODE_LACKS
+    const char *package; // of Debian that has it
 };
+#define CODE_LACKS 127
 
 extern const char *const code_language_names[]; // by language; ended by NULL
+#define CODE_LANGUAGE_LIST "python, javascript, typescript, bash, r and java"
 
 /* By a name, or what others call it ("js", "node", "shell" …). False: there is no such language. */
 bool code_language_find(const char *name, enum code_language *out);

@@ -293,7 +293,7 @@ static void await_end(struct contexts *contexts, const struct actor *actor,
 void context_reason(struct contexts *contexts, const struct actor *actor,
                     const struct context_info *info, struct error *out)
 {
-    const char *program = code_language_driver(info->language).program;
+    const struct code_driver driver = code_language_driver(info->language);
     const char *language = code_language_names[info->language];
     struct execution_info now __attribute__((cleanup(execution_info_clear))) = {0};
     struct error ignored = {0};
@@ -307,7 +307,12 @@ void context_reason(struct contexts *contexts, const struct actor *actor,
         error_refuse(out, ERROR_INVALID, "context",
                      "the sandbox has no '%s', which %s needs: use a runtime that has it, as "
                      "code-interpreter:latest does",
-                     program, language);
+                     driver.program, language);
+    else if (driver.needs && now.exit.cause == EXECUTION_EXITED && now.exit.code == CODE_LACKS)
+        error_refuse(out, ERROR_INVALID, "context",
+                     "the sandbox has no '%s', which %s needs: use a runtime that has it, or "
+                     "install Debian's package '%s'",
+                     driver.needs, language, driver.package);
     else if (now.exit.cause == EXECUTION_MEMORY)
         error_refuse(out, ERROR_UNAVAILABLE, "context",
                      "the %s interpreter ran out of the sandbox's memory and was killed; the next "
@@ -317,6 +322,10 @@ void context_reason(struct contexts *contexts, const struct actor *actor,
         error_refuse(out, ERROR_UNAVAILABLE, "context",
                      "the %s interpreter has closed the connection; the next run tries again",
                      language);
+    else if (now.exit.signal && !now.error)
+        error_refuse(out, ERROR_UNAVAILABLE, "context",
+                     "the %s interpreter was ended by signal %lld; the next run starts a new one",
+                     language, (long long)now.exit.signal);
     else
         error_refuse(out, ERROR_UNAVAILABLE, "context",
                      "the %s interpreter has ended with exit code %lld%s%s; the next run starts a "

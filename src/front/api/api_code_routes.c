@@ -58,7 +58,7 @@ struct context_body {
 };
 static const struct field context_body_fields[] = {
     {"language", FIELD_TEXT, offsetof(struct context_body, language), .maximum = 32,
-     .help = "python (default), javascript, typescript or bash"},
+     .help = "python (default), javascript, typescript, bash, r or java"},
     {"directory", FIELD_TEXT, offsetof(struct context_body, directory), .maximum = 4096,
      .help = "where it begins, absolute. Default: the sandbox's"},
     {0},
@@ -69,8 +69,7 @@ static int read_language(const char *text, enum code_language *out, struct error
     *out = CODE_PYTHON;
     if (!text || code_language_find(text, out))
         return 0;
-    error_set(err, ERROR_INVALID,
-              "language: there is no '%s'; there are python, javascript, typescript and bash",
+    error_set(err, ERROR_INVALID, "language: there is no '%s'; there are " CODE_LANGUAGE_LIST,
               text);
     return error_field(err, "language");
 }
@@ -177,7 +176,8 @@ static const struct field code_fields[] = {
      .maximum = CODE_LENGTH,
      .help = "what is run; the value of its last expression is the main result"},
     {"language", FIELD_TEXT, offsetof(struct code_body, language), .maximum = 32,
-     .help = "python (default), javascript, typescript or bash: in the context that each has of "
+     .help = "python (default), javascript, typescript, bash, r or java: in the context that each "
+             "has of "
              "its own"},
     {"context", FIELD_TEXT, offsetof(struct code_body, context), .maximum = 64,
      .help = "a context that was made; instead of 'language'"},

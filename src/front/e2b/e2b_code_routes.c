@@ -59,9 +59,8 @@ static int find_language(const char *text, enum code_language *out, struct error
     *out = CODE_PYTHON;
     if (!text || !*text || code_language_find(text, out))
         return 0;
-    return error_set(
-        err, ERROR_INVALID,
-        "there is no language '%.32s'; there are python, javascript, typescript and bash", text);
+    return error_set(err, ERROR_INVALID,
+                     "there is no language '%.32s'; there are " CODE_LANGUAGE_LIST, text);
 }
 
 static void write_context(struct json_writer *json, const struct context_info *info)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs Python, or a shell, for one context, inside the box: a request a connection, answered by lines of JSON. See
 # docs/internals/code.md.
-# usage: python3 -c THIS NAME [bash]     (listens on the abstract socket NAME)
+# usage: python3 - NAME [bash | r | java | waiting] <THIS     (listens on the abstract socket NAME)
 import sys, os, socket, select, json, ast, signal, _thread, builtins
 
 
@@ -219,20 +219,29 @@ class Driver:
                 self.is_running = False
 
 
-class ShellDriver(Driver):
-    """One shell for all requests, so that its directory, variables and functions stay."""
+class ChildDriver(Driver):
+    """One child for all requests, which keeps what they define. It reads code from descriptor 4 and tells on 3 what became of it."""
 
-    LOOP = "trap : INT; while IFS= read -r -d '' code <&4; do eval \"$code\" 4<&- 3>&-; echo $? >&3; done"
+    PROGRAM = ""  # without which there is no such language
 
     def __init__(self):
         super().__init__()
-        self.shell = None
+        self.child = None
+        self.env = ""
 
-    def start(self):
+    @classmethod
+    def find(cls):
+        return next((one for one in (place + "/" + cls.PROGRAM for place in os.environ.get("PATH", "").split(":")) if os.access(one, os.X_OK)), None)
+
+    def run(self, request):
+        self.env = request.get("env", "")
+        super().run(request)
+
+    def start(self, command):
         import subprocess
         ends, ended = os.pipe()
         code, codes = os.pipe()
-        for number, fd in ((3, ended), (4, code)):
+        for fd in (ended, code):
             if fd in (3, 4):
                 raise RuntimeError("descriptors are taken")
 
@@ -241,45 +250,329 @@ class ShellDriver(Driver):
             os.dup2(code, 4)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-        self.shell = subprocess.Popen(["bash", "-c", self.LOOP, "bash"], stdin=subprocess.DEVNULL, preexec_fn=place, pass_fds=(3, 4), start_new_session=True)
+        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=place, pass_fds=(3, 4), start_new_session=True)
         os.close(ended)
         os.close(code)
         self.ends, self.codes = ends, codes
 
     def stop(self):
         try:
-            os.killpg(self.shell.pid, signal.SIGKILL)
+            os.killpg(self.child.pid, signal.SIGKILL)
         except OSError:
             pass
-        self.shell.wait()
+        self.child.wait()
         os.close(self.ends)
         os.close(self.codes)
-        self.shell = None
+        self.child = None
+
+    def write(self, data):
+        while data:  # a pipe's worth at a time, as the child reads
+            data = data[os.write(self.codes, data):]
+
+
+class ShellDriver(ChildDriver):
+    """One shell for all requests, so that its directory, variables and functions stay."""
+
+    PROGRAM = "bash"
+    LOOP = "trap : INT; while IFS= read -r -d '' code <&4; do eval \"$code\" 4<&- 3>&-; echo $? >&3; done"
 
     def wait_for_status(self, seconds):
         ready, _, _ = select.select([self.ends], [], [], seconds)
         return os.read(self.ends, 64) if ready else None
 
     def execute(self, code):
-        if self.shell is None:
-            self.start()
-        data = code.replace("\0", "").encode("utf-8", "surrogateescape") + b"\0"
+        if self.child is None:
+            self.start(["bash", "-c", self.LOOP, "bash"])
         try:
-            while data:  # a pipe's worth at a time, as the shell reads
-                data = data[os.write(self.codes, data):]
+            self.write(code.replace("\0", "").encode("utf-8", "surrogateescape") + b"\0")
             status = self.wait_for_status(None)
         except KeyboardInterrupt:
-            os.killpg(self.shell.pid, signal.SIGINT)
+            os.killpg(self.child.pid, signal.SIGINT)
             if self.wait_for_status(1) is None:
                 self.stop()
             raise
         if status:
             status = int(status)
         else:
-            status = self.shell.wait()  # the code has ended its shell: the next one is new
+            status = self.child.wait()  # the code has ended its shell: the next one is new
             self.stop()
         if status != 0:
             self.send({"type": "error", "name": "ExitStatus", "value": str(status), "traceback": ""})
+
+
+class TellingDriver(ChildDriver):
+    """A child that is sent variables and code, each behind its length in ten digits, and answers with pieces: KIND SIZE, a line break, so many bytes."""
+
+    LANGUAGE = ""
+    PATIENCE = 2  # seconds until one that was interrupted is ended
+
+    def more(self, seconds):
+        """Reads on. False: it has gone, or says nothing."""
+        if not select.select([self.ends], [], [], seconds)[0]:
+            return False
+        data = os.read(self.ends, 65536)
+        self.said += data
+        return bool(data)
+
+    def piece(self, seconds):
+        while b"\n" not in self.said:
+            if not self.more(seconds):
+                return None
+        head, _, rest = self.said.partition(b"\n")
+        kind, _, size = head.partition(b" ")
+        if not size.isdigit():
+            return None
+        while len(self.said) < len(head) + 1 + int(size):
+            if not self.more(seconds):
+                return None
+        data = self.said[len(head) + 1:len(head) + 1 + int(size)]
+        self.said = self.said[len(head) + 1 + int(size):]
+        return kind.decode(), data.decode("utf-8", "replace")
+
+    def tell(self, seconds):
+        """Passes on what is said, up to the end of this run. False: there is no end."""
+        parts = []
+        while True:
+            told = self.piece(seconds)
+            if told is None or told[0] == "end":
+                return told is not None
+            if told[0] == "value":
+                self.send({"type": "result", "main": True, "data": {"text/plain": told[1]}})
+            elif told[0] == "figure":
+                import base64
+                with open(told[1], "rb") as file:
+                    self.send({"type": "result", "main": False, "data": {"image/png": base64.b64encode(file.read()).decode(), "text/plain": "<a plot>"}})
+                os.unlink(told[1])
+            elif told[0] == "error":
+                self.send({"type": "error", "name": (parts + [""] * 2)[0], "value": (parts + [""] * 2)[1], "traceback": told[1]})
+                parts = []
+            else:
+                parts.append(told[1])  # name, then value, of an error
+
+    def interrupt(self):
+        os.killpg(self.child.pid, signal.SIGINT)
+
+    def execute(self, code):
+        if self.child is None:
+            self.start(self.command())
+            self.said = b""
+        code = code.replace("\0", "").encode("utf-8", "replace")
+        env = self.env.encode("utf-8", "surrogateescape")
+        try:
+            self.write(b"%010d%s%010d%s" % (len(env), env, len(code), code))
+            has_ended = not self.tell(None)
+        except BrokenPipeError:
+            has_ended = True
+        except KeyboardInterrupt:
+            self.interrupt()
+            if not self.tell(self.PATIENCE):
+                self.stop()
+            raise
+        if has_ended:
+            status = self.child.wait()
+            self.stop()
+            why = f"has ended with exit code {status}" if status >= 0 else f"was killed by signal {-status}" + (
+                ", as the kernel does when a sandbox's memory is used up" if status == -signal.SIGKILL else "")
+            self.send({"type": "error", "name": "ContextEnded", "value": f"the {self.LANGUAGE} interpreter {why}; the next run starts a new one", "traceback": ""})
+
+
+class RDriver(TellingDriver):
+    PROGRAM = "Rscript"
+    LANGUAGE = "r"
+    SCRIPT = r"""
+.burrow <- new.env()
+local({
+  input <- file("/dev/fd/4", "rb", raw = TRUE)
+  output <- file("/dev/fd/3", "wb", raw = TRUE)
+  say <- function(kind, text) {
+    bytes <- charToRaw(enc2utf8(paste(text, collapse = "\n")))
+    writeBin(charToRaw(sprintf("%s %d\n", kind, length(bytes))), output)
+    writeBin(bytes, output)
+    flush(output)
+  }
+  block <- function() {
+    head <- readBin(input, "raw", 10)
+    if (length(head) < 10) quit(save = "no")
+    readBin(input, "raw", as.integer(rawToChar(head)))
+  }
+  set <- function(raw) {
+    ends <- which(raw == 0)
+    from <- c(1, ends + 1)[seq_along(ends)]
+    before <- list()
+    for (i in seq_along(ends)) {
+      pair <- rawToChar(raw[from[i]:(ends[i] - 1)])
+      at <- regexpr("=", pair, fixed = TRUE)
+      name <- substr(pair, 1, at - 1)
+      before[[name]] <- Sys.getenv(name, unset = NA)
+      do.call(Sys.setenv, structure(list(substring(pair, at + 1)), names = name))
+    }
+    before
+  }
+  plots <- tempfile("plots")
+  dir.create(plots)
+  if (capabilities("cairo"))
+    options(device = function(...) grDevices::png(file.path(plots, "%03d.png"), type = "cairo", width = 800, height = 600))
+  fail <- function(e, calls) {
+    say("name", class(e)[1])
+    say("text", conditionMessage(e))
+    where <- if (is.null(conditionCall(e))) "Error: " else paste0("Error in ", paste(deparse(conditionCall(e)), collapse = " "), " : ")
+    say("error", c(paste0(where, conditionMessage(e)), vapply(calls, function(one) paste(deparse(one), collapse = " "), "")))
+  }
+  run <- function(code) {
+    calls <- list()
+    tryCatch(withCallingHandlers({
+      all <- parse(text = code, keep.source = FALSE)
+      for (i in seq_along(all)) {
+        got <- withVisible(eval(all[[i]], globalenv()))
+        if (!got$visible) next
+        if (i < length(all)) print(got$value)
+        else if (!is.null(got$value)) {
+          shown <- if (is.character(got$value) && length(got$value) == 1 && is.null(attributes(got$value))) got$value else utils::capture.output(print(got$value))
+          say("value", shown)
+        }
+      }
+    }, error = function(e) {
+      all <- sys.calls()
+      mine <- which(vapply(all, function(one) identical(one, quote(eval(all[[i]], globalenv()))), TRUE))
+      theirs <- if (length(mine)) all[-seq_len(max(mine))] else list()
+      calls <<- Filter(function(one) !deparse(one[[1]])[1] %in% c(".handleSimpleError", "h", "stop"), theirs)
+    }, warning = function(w) {
+      message("Warning message:\n", conditionMessage(w))
+      invokeRestart("muffleWarning")
+    }), error = function(e) fail(e, calls), interrupt = function(e) { say("name", "Interrupted"); say("text", "interrupted"); say("error", "") })
+    while (grDevices::dev.cur() > 1) grDevices::dev.off()
+    for (one in list.files(plots, full.names = TRUE)) say("figure", one)
+  }
+  repeat {
+    before <- set(block())
+    code <- rawToChar(block())
+    Encoding(code) <- "UTF-8"
+    run(code)
+    for (name in names(before)) if (is.na(before[[name]])) Sys.unsetenv(name) else do.call(Sys.setenv, structure(list(before[[name]]), names = name))
+    flush(stdout())
+    say("end", "")
+  }
+}, envir = .burrow)
+"""
+
+    def command(self):
+        return [self.find(), "--no-save", "--no-restore", "-e", self.SCRIPT]
+
+
+class JavaDriver(TellingDriver):
+    PROGRAM = "jshell"
+    LANGUAGE = "java"
+    PATIENCE = 10
+    SCRIPT = r"""
+import java.io.*;
+import java.nio.charset.StandardCharsets;
+import java.util.*;
+import jdk.jshell.*;
+
+public class Cell {
+    static OutputStream output;
+    static JShell shell;
+    static volatile boolean isInterrupted;
+
+    static void say(String kind, String text) throws IOException {
+        byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+        output.write((kind + " " + bytes.length + "\n").getBytes(StandardCharsets.UTF_8));
+        output.write(bytes);
+        output.flush();
+    }
+
+    static byte[] block(InputStream input) throws IOException {
+        byte[] head = input.readNBytes(10);
+        if (head.length < 10) System.exit(0);
+        return input.readNBytes(Integer.parseInt(new String(head, StandardCharsets.UTF_8)));
+    }
+
+    static void fail(String name, String text, String trace) throws IOException {
+        say("name", name);
+        say("text", text == null ? "" : text);
+        say("error", trace);
+    }
+
+    static String plain(String value) {
+        if (value.length() < 2 || value.charAt(0) != '"' || !value.endsWith("\"")) return value;
+        return value.substring(1, value.length() - 1).translateEscapes();
+    }
+
+    static boolean judge(SnippetEvent event, boolean isLast) throws IOException {
+        Snippet snippet = event.snippet();
+        if (event.status() == Snippet.Status.REJECTED) {
+            StringBuilder text = new StringBuilder();
+            shell.diagnostics(snippet).forEach(one -> text.append(text.length() > 0 ? "\n" : "").append(one.getMessage(Locale.ENGLISH)));
+            fail("CompileError", text.toString(), text + "\n" + snippet.source());
+            return false;
+        }
+        if (event.exception() instanceof EvalException) {
+            EvalException thrown = (EvalException) event.exception();
+            StringBuilder trace = new StringBuilder(thrown.getExceptionClassName() + ": " + thrown.getMessage());
+            for (StackTraceElement one : thrown.getStackTrace()) trace.append("\n\tat ").append(one.getMethodName()).append(" (line ").append(one.getLineNumber()).append(")");
+            String name = thrown.getExceptionClassName();
+            fail(name.substring(name.lastIndexOf('.') + 1), thrown.getMessage(), trace.toString());
+            return false;
+        }
+        if (event.exception() != null) {
+            fail("UnresolvedReference", event.exception().getMessage(), snippet.source());
+            return false;
+        }
+        boolean isValue = snippet.kind() == Snippet.Kind.EXPRESSION && snippet.subKind() != Snippet.SubKind.ASSIGNMENT_SUBKIND
+            || snippet.subKind() == Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND;
+        if (isLast && isValue && event.value() != null && !event.value().isEmpty()) say("value", plain(event.value()));
+        return true;
+    }
+
+    static void run(String code) throws IOException {
+        SourceCodeAnalysis analysis = shell.sourceCodeAnalysis();
+        for (String rest = code; !rest.isBlank();) {
+            SourceCodeAnalysis.CompletionInfo info = analysis.analyzeCompletion(rest);
+            String source = info.source() == null || info.completeness() == SourceCodeAnalysis.Completeness.DEFINITELY_INCOMPLETE ? rest : info.source();
+            rest = source == rest ? "" : info.remaining();
+            for (SnippetEvent event : shell.eval(source)) {
+                if (isInterrupted) { fail("Interrupted", "interrupted", ""); return; }
+                if (event.causeSnippet() == null && !judge(event, rest.isBlank())) return;
+            }
+        }
+    }
+
+    public static void main(String[] words) throws Exception {
+        output = new FileOutputStream("/dev/fd/3");
+        InputStream input = new BufferedInputStream(new FileInputStream("/dev/fd/4"));
+        shell = JShell.builder().out(System.out).err(System.err).in(InputStream.nullInputStream()).build();
+        for (String one : List.of("java.io.*", "java.math.*", "java.net.*", "java.nio.file.*", "java.util.*", "java.util.concurrent.*", "java.util.function.*", "java.util.stream.*"))
+            shell.eval("import " + one + ";");
+        shell.onShutdown(gone -> System.exit(1));
+        sun.misc.Signal.handle(new sun.misc.Signal("INT"), signal -> { isInterrupted = true; shell.stop(); });
+        for (;;) {
+            byte[] env = block(input);
+            String code = new String(block(input), StandardCharsets.UTF_8);
+            isInterrupted = false;
+            if (env.length > 0) fail("Unsupported", "a running Java machine cannot have other variables: give them to the sandbox", "");
+            else run(code);
+            System.out.flush();
+            say("end", "");
+        }
+    }
+}
+"""
+
+    @classmethod
+    def find(cls):
+        import glob
+        return next((one for one in [*sorted(glob.glob("/usr/lib/jvm/*/bin/jshell")), super().find()] if one and os.access(one, os.X_OK)), None)
+
+    def interrupt(self):
+        self.child.send_signal(signal.SIGINT)  # the machine that runs the code, which is another process, would end
+
+    def command(self):
+        import tempfile
+        place = tempfile.mkdtemp(prefix="burrow-java-")
+        with open(place + "/Cell.java", "w") as file:
+            file.write(self.SCRIPT)
+        program = os.path.join(os.path.dirname(os.path.realpath(self.find())), "java")
+        return [program, "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-modules", "jdk.jshell,jdk.unsupported", place + "/Cell.java"]
 
 
 def whole(data):
@@ -626,6 +919,8 @@ def wait(name):
     door.close()
     try:
         become(request, times)
+        if not can(request.get("word")):
+            raise RuntimeError("not installed")
         server = listener(request["name"])
     except Exception:
         os._exit(0)  # the server sees its connection close
@@ -641,9 +936,22 @@ def listener(name):
     return server
 
 
+DRIVERS = {None: Driver, "bash": ShellDriver, "r": RDriver, "java": JavaDriver}
+
+
+def can(word):
+    kind = DRIVERS[word]
+    return kind is Driver or kind.find() is not None
+
+
 def main(name, word=None):
-    server, word = wait(name) if word == "waiting" else (listener(name), word)
-    (ShellDriver if word == "bash" else Driver)().serve(server)
+    if word == "waiting":
+        server, word = wait(name)
+    elif can(word):
+        server = listener(name)
+    else:
+        os._exit(127)
+    DRIVERS[word]().serve(server)
 
 
 main(*sys.argv[1:])
