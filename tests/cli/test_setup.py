@@ -14,7 +14,7 @@ PACKAGES = {
     "mkfs.xfs": "xfsprogs", "mmdebstrap": "mmdebstrap", "node": "nodejs", "npm": "npm", "nm": "binutils", "openssl": "openssl", "patch": "patch", "python3": "python3",
     "qemu-system-x86_64": "qemu-system-x86", "readelf": "binutils", "scdoc": "scdoc", "sftp": "openssh-client", "ssh": "openssh-client", "ssh-keygen": "openssh-client",
     "strace": "strace", "strip": "binutils", "zstd": "zstd", "git": "git", "nft": "nftables", "ip": "iproute2",
-    "fish": "fish", "zsh": "zsh",
+    "fish": "fish", "zsh": "zsh", "Rscript": "r-base-core",
 }
 REQUIRED = {"apt-cache", "apt-get", "bash", "diff", "dpkg-deb", "echo", "fallocate", "hostname", "ldconfig", "ldd", "losetup", "mount", "sh", "umount", "unshare", "nsenter"}
 
