@@ -5,6 +5,7 @@
  * Threads: one thread.
  */
 #pragma once
+#include "base/error.h"
 #include "base/data_dir.h"
 #include "cli/command_tree.h"
 
@@ -15,6 +16,8 @@ int cli_detach(int argc, char **argv);
 int cli_serve(int argc, char **argv);
 int cli_key(int argc, char **argv);
 int cli_repair(int argc, char **argv);
+/* Becomes burrow-server with these words behind its name. Returns only when it cannot: -1. */
+int become_server(int argc, char **argv, struct error *err);
 
 /* Each ended by an empty row; command_list.c lists them. */
 extern const struct cli_command sandbox_commands[];

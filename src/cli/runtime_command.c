@@ -453,6 +453,16 @@ static int verify(struct request *request, int *code, struct error *err)
     return 0;
 }
 
+/* The server's records know sandboxes by id. Returns only where that program cannot be asked. */
+static void ask_who(const struct request *request, const char *runtime, const struct error *err)
+{
+    const char *const words[] = {"users", request->data_dir, runtime, err->text};
+    struct error ignored = {0};
+
+    (void)fflush(stdout);
+    (void)become_server((int)ARRAY_SIZE(words), (char **)words, &ignored);
+}
+
 /* An image that was added goes from the catalog too. */
 static int remove_it(struct request *request, int *code, struct error *err)
 {
@@ -461,8 +471,13 @@ static int remove_it(struct request *request, int *code, struct error *err)
     bool is_known = catalog_find(request->catalog, &request->reference, &definition, &missing) == 0;
 
     if (runtime_remove(request->data_dir, &request->reference, err) < 0 &&
-        !(is_known && definition->kind == RUNTIME_OCI && error_is(err, ERROR_NOT_FOUND)))
+        !(is_known && definition->kind == RUNTIME_OCI && error_is(err, ERROR_NOT_FOUND))) {
+        autofree char *name =
+            is_known ? xasprintf("%s:%s", definition->name, definition->tags[0]) : NULL;
+        if (name && error_is(err, ERROR_BUSY))
+            ask_who(request, name, err);
         return -1;
+    }
     return is_known ? runtime_forget(request->data_dir, definition, err) : 0;
 }
 

@@ -28,8 +28,7 @@ static int find_directory(char directory[PATH_MAX], struct error *err)
     return 0;
 }
 
-// Returns only when it cannot.
-static int become_server(int argc, char **argv, struct error *err)
+int become_server(int argc, char **argv, struct error *err)
 {
     autofree char **words = xcalloc((size_t)argc + 2, sizeof *words);
     char directory[PATH_MAX];

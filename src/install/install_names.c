@@ -8,6 +8,7 @@
 #include "install/install_box.h"
 #include "runtime/digest.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,4 +99,26 @@ int install_names_find(struct engine *engine, const struct runtime_image *image,
         is_there[i] = strstr(known.data, line) != NULL;
     }
     return 0;
+}
+
+// One that is too old to answer from. Its name is that of a build, which may be gone.
+static void sweep_file(int dir_fd, const char *file)
+{
+    struct stat info;
+
+    if (strspn(file, "0123456789abcdef") != 16 || file[16] ||
+        fstatat(dir_fd, file, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+    int64_t age_ms = (int64_t)clock_wall_ms() - (int64_t)info.st_mtim.tv_sec * 1000;
+    if (age_ms >= KEPT_MS)
+        (void)unlinkat(dir_fd, file, 0); // the next sweep
+}
+
+void install_names_sweep(const char *data_dir)
+{
+    autofree char *path = xasprintf("%s/runtimes/.names", data_dir);
+    autodir dir = opendir(path);
+
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        sweep_file(dirfd(dir), entry->d_name);
 }

@@ -16,3 +16,6 @@ int install_names_find(struct engine *engine, const struct runtime_image *image,
 
 /* Whether it could be the name of an apt package at all. */
 bool install_is_name(const char *name);
+
+/* Removes kept lists that are too old to answer from: those of builds that are gone would stay for ever. */
+void install_names_sweep(const char *data_dir);

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "runtime/holders.h"
 
 #include <fcntl.h>
 #include <dirent.h>
@@ -189,6 +190,16 @@ void build_dir_sweep(const struct build_dir *builds)
             sweep_build(builds, dir_fd, entry->d_name);
 }
 
+static int refuse_used(const struct build_dir *builds, const char *tag, int fd, struct error *err)
+{
+    char users[160];
+    unsigned count = holders_describe(fd, users, sizeof users);
+
+    return error_refuse(err, ERROR_BUSY, "runtime",
+                        "runtime '%s:%s' is in use by %s%s; end %s first", builds->name, tag,
+                        count ? "a sandbox of " : "a sandbox", users, count > 1 ? "them" : "that");
+}
+
 // What the tag points at, locked against users.
 static int lock_build(const struct build_dir *builds, int dir_fd, const char *tag, char *dir,
                       size_t size, int *out_fd, struct error *err)
@@ -204,9 +215,7 @@ static int lock_build(const struct build_dir *builds, int dir_fd, const char *ta
     autofree char *path = xasprintf("%s/manifest", dir);
     autofd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return error_refuse(err, ERROR_BUSY, "runtime",
-                            "runtime '%s:%s' is in use by a sandbox; end that first", builds->name,
-                            tag);
+        return refuse_used(builds, tag, fd, err);
     autofree char *build = xasprintf("%s/%s", builds->name, dir);
     char user[160];
     if (build_dir_is_named(builds->path, build, user, sizeof user))

@@ -13,10 +13,8 @@ static const struct subcommand {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"serve", serve_command},
-    {"key", key_command},
-    {"repair", repair_command},
-    {"probes", probes_command},
+    {"serve", serve_command},   {"key", key_command},     {"repair", repair_command},
+    {"probes", probes_command}, {"users", users_command},
 };
 
 int probes_command(int argc, char **argv)

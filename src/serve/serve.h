@@ -10,6 +10,7 @@ int serve_command(int argc, char **argv);
 int key_command(int argc, char **argv);
 int repair_command(int argc, char **argv);
 int probes_command(int argc, char **argv); // for the server itself: core/findings.h
+int users_command(int argc, char **argv);  // for 'burrow runtime remove': who has the runtime
 
 /* Prints "burrow: <sentence>" to stderr; the exit code: 2 for a wrong command line or settings, else 1. */
 int serve_fail(const struct error *err);

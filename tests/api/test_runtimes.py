@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalog of runtimes."""
 import shutil
+import subprocess
 
+import server as servers
 from client import check_error, nulls, query, until
 
 
@@ -108,3 +110,17 @@ def test_an_administrator_adds_makes_and_removes_one(server, api, new):
     for bad in ({"name": "x"}, {"name": "x", "definition": "name: y\nbuild: {kind: host}\n"}, {"name": "../x", "definition": text},
                 {"name": "x", "definition": "a: ["}, {"name": "x", "image": 'docker://a"\n'}):
         assert api.post("/api/v1/runtimes", bad).status == 400, bad
+
+
+def test_without_a_server_a_removal_names_the_sandbox(own_server):
+    """Its box lives on, and who it is stands in the database alone."""
+    server = own_server(options=["--parked-one-shot", "0", "--parked-kept", "0"])
+    text = "name: added\nbuild: {kind: host}\n"
+    assert server.client.post("/api/v1/runtimes", {"name": "added", "definition": text}).status == 201
+    sandbox = server.client.create(runtime="added")
+    server.stop()
+    refused = subprocess.run([servers.BURROW, "runtime", "remove", "added", "--data", server.data], capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert refused.stderr == f"burrow: runtime 'added:latest' is in use by sandbox {sandbox.id.removeprefix('sbx_')}; end it first\n"
+    server.start()
+    server.client.delete(f"/sandbox/{sandbox.id}")

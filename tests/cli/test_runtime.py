@@ -141,7 +141,7 @@ def test_a_runtime_in_use_by_a_sandbox_is_not_removed(boxes):
         assert entries(boxes)["host"]["inUse"]
         done = runtime("remove", "host", data=boxes)
         assert (done.returncode, done.stderr) == (
-            1, "burrow: runtime 'host:latest' is in use by a sandbox; end that first\n")
+            1, f"burrow: runtime 'host:latest' is in use by a sandbox of process {box.pid} ('burrow'); end that first\n")
     finally:
         box.communicate()
     assert runtime("remove", "host", data=boxes).returncode == 0

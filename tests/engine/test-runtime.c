@@ -226,7 +226,10 @@ TEST(a_runtime_in_use_is_not_removed)
     runtime_image_free(take(image));
     CHECK(runtime_remove(data.dir, &reference, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_CONFLICT);
-    CHECK_STR(err.text, "runtime 'host:latest' is in use by a sandbox; end that first");
+    autofree char *says = xasprintf("runtime 'host:latest' is in use by a sandbox of process %d "
+                                    "('test-runtime'); end that first",
+                                    (int)getpid());
+    CHECK_STR(err.text, says);
     CHECK(access(layer, F_OK) == 0);
     closep(&kept);
     CHECK_OK(runtime_remove(data.dir, &reference, &err), err);

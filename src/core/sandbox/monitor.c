@@ -16,6 +16,7 @@
 #include "core/runtime/runtimes.h"
 #include "core/stream/streams.h"
 #include "install/install.h"
+#include "install/install_names.h"
 #include "store/idempotency.h"
 #include "store/sandboxes.h"
 #include "store/events.h"
@@ -376,6 +377,7 @@ static void expire_packages(struct sandboxes *sandboxes)
     struct error err = {0};
 
     runtimes_forget_packages(sandboxes->runtimes, unused_since);
+    install_names_sweep(settings->data_dir);
     if (install_sweep(settings->data_dir, unused_since, false, &found, &err) < 0)
         log_warn("packages over runtimes could not be removed", F("error", (const char *)err.text));
     else if (found.removed)

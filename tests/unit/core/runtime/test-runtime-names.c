@@ -3,9 +3,13 @@
 #include "core/runtime/runtime.h"
 
 #include "base/fd.h"
+#include "base/mem.h"
 #include "../core_rig.h"
+#include "install/install_names.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
 
 static int check(struct runtimes *runtimes, const char *name, struct error *err)
 {
@@ -149,4 +153,38 @@ TEST(a_runtime_is_found_by_its_id)
     CHECK(runtime_resolve(core->runtimes, "nothing", name, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "runtime");
+}
+
+static void put_list(const char *dir, const char *name, time_t age_s)
+{
+    const struct timespec times[2] = {{.tv_sec = time(NULL) - age_s},
+                                      {.tv_sec = time(NULL) - age_s}};
+    autofree char *path = xasprintf("%s/%s", dir, name);
+    autofd fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    CHECK(fd >= 0);
+    CHECK_INT(futimens(fd, times), 0);
+}
+
+static bool has_list(const char *dir, const char *name)
+{
+    autofree char *path = xasprintf("%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+TEST(lists_of_names_that_are_too_old_are_swept_and_nothing_else)
+{
+    struct core *core = rig_core();
+    autofree char *dir = xasprintf("%s/runtimes/.names", core->settings.data_dir);
+    struct error err = {0};
+
+    install_names_sweep(core->settings.data_dir); // there is none
+    CHECK_OK(fd_make_dirs(dir, 0700, &err), err);
+    put_list(dir, "0123456789abcdef", 7 * 3600);
+    put_list(dir, "fedcba9876543210", 60);
+    put_list(dir, ".lock", 7 * 3600);
+    install_names_sweep(core->settings.data_dir);
+    CHECK(!has_list(dir, "0123456789abcdef"));
+    CHECK(has_list(dir, "fedcba9876543210"));
+    CHECK(has_list(dir, ".lock"));
 }
