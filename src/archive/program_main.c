@@ -3,15 +3,21 @@
  * burrow-archive: unpacks or makes one archive for the server, without any right.
  * usage: burrow-archive unpack|pack any|tar.gz|zip|tar.zst|tar|zst|layer MAX-BYTES MAX-ENTRIES     fd 0: records, fd 1: the archive
  */
-#include "archive/confine.h"
+#include "archive/archive_filter.h"
 #include "archive/program.h"
 #include "archive/records.h"
 #include "base/auto.h"
+#include "base/confine.h"
 #include "base/mem.h"
 
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define MEMORY_BYTES ((uint64_t)256 << 20) // address space beyond what the libraries take
+#define LIBRARY_BYTES ((uint64_t)128 << 20)
+#define CPU_SECONDS 60                       // and a second more for each
+#define BYTES_PER_SECOND ((uint64_t)4 << 20) // of content
 
 void program_send(uint16_t type, const void *data, size_t length)
 {
@@ -52,12 +58,25 @@ static int read_arguments(struct program *program, int argc, char **argv, struct
     return 0;
 }
 
+/* Afterwards fd 0 is only spoken with and fd 1 only read and sought in, or written to, up to max_bytes. */
+static int give_up_rights(const struct program *program, struct error *err)
+{
+    struct confinement left = {
+        .memory_bytes = MEMORY_BYTES + LIBRARY_BYTES,
+        .cpu_seconds = CPU_SECONDS + program->max_bytes / BYTES_PER_SECOND,
+        .file_bytes = program->is_unpacking ? 0 : program->max_bytes,
+    };
+
+    left.rules = archive_filter(program->is_unpacking, &left.n_rules);
+    return confine(&left, err);
+}
+
 static int prepare(struct program *program, int argc, char **argv, struct error *err)
 {
     (void)signal(SIGXFSZ, SIG_IGN); // a write that is too long shall fail, not kill
     if (read_arguments(program, argc, argv, err) < 0 || program_warm_up(err) < 0)
         return -1;
-    return confine(program->is_unpacking, program->max_bytes, err);
+    return give_up_rights(program, err);
 }
 
 /* fd 0 is the server's socket, or this was started by hand. */

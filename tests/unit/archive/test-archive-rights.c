@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What burrow-archive could do if it were taken over: a running one is looked at from outside, and its filter is tried out. Needs root. */
-#include "archive/filter.h"
+#include "archive/archive_filter.h"
 #include "archive/unpacker.h"
 #include "archive_fixture.h"
 #include "base/fd.h"
@@ -172,10 +172,12 @@ static int end_of(const struct attempt *attempt, bool is_reading)
 {
     int status = 0;
     const long *a = attempt->arguments;
+    size_t count;
+    const struct filter_rule *rules = archive_filter(is_reading, &count);
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
-        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || filter_load(is_reading) < 0)
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || filter_load(rules, count) < 0)
             syscall(SYS_exit_group, 99);
         (void)syscall(attempt->number, a[0], a[1], a[2], a[3], a[4], a[5]);
         syscall(SYS_exit_group, 0);

@@ -4,7 +4,9 @@
  * Threads: one thread; the whole program.
  */
 #pragma once
-#include <stdbool.h>
+#include "base/filter.h"
 
-/* For good; no_new_privs must be set. 0, or -1 with errno. */
-int filter_load(bool is_reading);
+#include <stdbool.h>
+#include <stddef.h>
+
+const struct filter_rule *archive_filter(bool is_reading, size_t *count);

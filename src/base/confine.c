@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of giving up rights, in an order in which each is still possible; see confine.h. */
-#include "archive/confine.h"
-#include "archive/filter.h"
+#include "base/confine.h"
 #include "base/auto.h"
 
 #include <fcntl.h>
@@ -14,10 +13,6 @@
 #include <sys/syscall.h>
 
 #define NOBODY 65534
-#define MEMORY_BYTES ((rlim_t)256 << 20) // address space beyond what the libraries take
-#define LIBRARY_BYTES ((rlim_t)128 << 20)
-#define CPU_SECONDS 60                       // and a second more for each
-#define BYTES_PER_SECOND ((uint64_t)4 << 20) // of content
 
 /* Only fds 0 to 2 are left. */
 static int close_others(struct error *err)
@@ -86,16 +81,16 @@ static int become_nobody(struct error *err)
     return 0;
 }
 
-static int set_limits(bool is_reading, uint64_t max_bytes, struct error *err)
+static int set_limits(const struct confinement *left, struct error *err)
 {
     const struct {
         int resource;
         rlim_t limit;
     } limits[] = {
-        {RLIMIT_AS, MEMORY_BYTES + LIBRARY_BYTES},
-        {RLIMIT_CPU, CPU_SECONDS + max_bytes / BYTES_PER_SECOND},
-        {RLIMIT_FSIZE, is_reading ? 0 : max_bytes},
-        {RLIMIT_NOFILE, 0},
+        {RLIMIT_AS, left->memory_bytes},
+        {RLIMIT_CPU, left->cpu_seconds},
+        {RLIMIT_FSIZE, left->file_bytes},
+        {RLIMIT_NOFILE, left->max_files},
         {RLIMIT_NPROC, 0},
         {RLIMIT_CORE, 0},
         {RLIMIT_MEMLOCK, 0},
@@ -109,12 +104,12 @@ static int set_limits(bool is_reading, uint64_t max_bytes, struct error *err)
     return 0;
 }
 
-int confine(bool is_reading, uint64_t max_bytes, struct error *err)
+int confine(const struct confinement *left, struct error *err)
 {
     if (close_others(err) < 0 || leave_namespaces(err) < 0 || leave_files(err) < 0 ||
-        set_limits(is_reading, max_bytes, err) < 0 || become_nobody(err) < 0)
+        set_limits(left, err) < 0 || become_nobody(err) < 0)
         return -1;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || filter_load(is_reading) < 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || filter_load(left->rules, left->n_rules) < 0)
         return error_sys(err, "filter system calls");
     return 0;
 }
