@@ -82,6 +82,7 @@ static unsigned gather_fds(const struct process_spec *spec, const struct cgroup_
         [SPAWN_LEAF_FREEZER] = leaf->freezer_fd,
         [SPAWN_LEAF_PROCS] = leaf->procs_fd,
         [SPAWN_ANSWER] = answer,
+        [SPAWN_PROGRAM] = spec->program_fd > 0 ? spec->program_fd : -1,
     };
     unsigned count = 0;
     *bits = 0;

@@ -12,10 +12,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define LINK_VERSION 2
+#define LINK_VERSION 3
 #define LINK_MAX_MESSAGE 65536 // larger payloads travel in a memfd
 #define LINK_MAX_PAYLOAD (4u << 20)
-#define LINK_MAX_FDS 8
+#define LINK_MAX_FDS 10
 
 /*
  * A capability that PID 1 is started with and keeps from its guests: tracing wants all that the traced one has (ptrace(2)), so
@@ -84,6 +84,7 @@ enum link_spawn_fd {
     SPAWN_LEAF_FREEZER, // v1
     SPAWN_LEAF_PROCS,   // v1
     SPAWN_ANSWER,       // a socket for LINK_STARTED, with OUTPUT_TTY and no SPAWN_STDOUT
+    SPAWN_PROGRAM,      // what is executed, whatever argv[0] is
     SPAWN_FDS
 };
 

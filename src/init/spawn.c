@@ -23,6 +23,7 @@
 
 #define STACK_SIZE 16384
 #define MAX_PATH 4096
+#define PROGRAM_FD 3 // in the child
 /*
  * After a spawn; then twice as long each time, while a guest stops a child half-way. Not sooner: the look ends with a
  * write for which the kernel goes through all processes of the machine, and by then most commands have ended or been
@@ -46,6 +47,7 @@ struct spawn {
     struct user_info user;
     int stdio[3];
     int tasks_fd; // v1 leaf
+    int program_fd; // executed in the place of argv[0]; -1: none
     uint32_t max_files;
     bool has_terminal;
     // How a file begins that is there, although executing it says that something is not.
@@ -59,6 +61,19 @@ _Noreturn static void give_up(struct spawn *s, const char *what, long code)
     s->failed_sys = (int)-code;
     for (;;)
         (void)RAW(SYS_exit, 127, 0, 0, 0, 0);
+}
+
+/* At a number of its own, closed by executing it. */
+static void keep_program(struct spawn *s)
+{
+    long code = 0;
+
+    if (s->program_fd == PROGRAM_FD)
+        code = RAW(SYS_fcntl, PROGRAM_FD, F_SETFD, FD_CLOEXEC, 0, 0);
+    else if (s->program_fd >= 0)
+        code = RAW(SYS_dup3, s->program_fd, PROGRAM_FD, O_CLOEXEC, 0, 0);
+    if (code < 0)
+        give_up(s, "keep its program", code);
 }
 
 static void arrange_stdio(struct spawn *s)
@@ -75,7 +90,8 @@ static void arrange_stdio(struct spawn *s)
         if (code < 0)
             give_up(s, "arrange standard input and output", code);
     }
-    code = RAW(SYS_close_range, 3, ~0u, 0, 0, 0);
+    keep_program(s);
+    code = RAW(SYS_close_range, s->program_fd < 0 ? 3 : PROGRAM_FD + 1, ~0u, 0, 0, 0);
     if (code < 0)
         give_up(s, "close files", code);
 }
@@ -208,6 +224,8 @@ static void child_main(void *data)
     become_user(s);
     enter_cwd(s);
     (void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, 8, 0);
+    if (s->program_fd >= 0)
+        give_up(s, "execute", RAW(SYS_execveat, PROGRAM_FD, "", s->argv, s->env, AT_EMPTY_PATH));
     bool is_path = strchr(s->argv[0], '/');
     long code = is_path ? execute(s, s->argv[0]) : for_each_in_path(s, execute);
     if (code == -ENOENT)
@@ -466,6 +484,7 @@ void spawn_start(struct init *init, struct process *process, struct link_message
     const struct link_spawn *spawn = view->spawn;
     autofd into_fd = link_spawn_take(message, spawn->fds, SPAWN_LEAF_INTO);
     autofd tasks_fd = link_spawn_take(message, spawn->fds, SPAWN_LEAF_TASKS);
+    autofd program_fd = link_spawn_take(message, spawn->fds, SPAWN_PROGRAM);
     struct spawn *s = take_memory(init);
     char text[160];
 
@@ -479,6 +498,7 @@ void spawn_start(struct init *init, struct process *process, struct link_message
     memset((char *)s + STACK_SIZE, 0, sizeof *s - STACK_SIZE - MAX_PATH);
     s->stdio[0] = s->stdio[1] = s->stdio[2] = -1;
     s->tasks_fd = tasks_fd;
+    s->program_fd = program_fd;
     s->max_files = init->max_files;
     if (find_user(view->user, &s->user, text, sizeof text) < 0)
         end_at_once(process, CAUSE_NOT_RUN, 126, EINVAL, "%s", text);

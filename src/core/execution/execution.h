@@ -30,6 +30,11 @@ struct output_request {
 #define EXECUTION_DEFAULT (-1)     // the sandbox's; of a terminal: none
 #define EXECUTION_MAX_TERMINALS 32 // of a sandbox; programs in it may open as many again
 
+/* Ends of pipes of the caller's, borrowed for the start: what the command reads and writes, with nothing kept of it. */
+struct execution_pipes {
+    int input, output, error; // read end, write ends; -1: none
+};
+
 struct terminal_size {
     uint16_t rows, cols;
 };
@@ -47,6 +52,8 @@ struct execution_request {
     const void *input;        // instead: all of its input; NULL: none
     size_t input_length;
     bool has_input;                // instead of stdin_stream: open until execution_close_input
+    const struct execution_pipes *pipes; // instead of all inputs and outputs; not with a terminal
+    int program_fd; // executed instead of looking argv[0] up in the sandbox; borrowed; 0: none
     struct terminal_size terminal; // EXECUTION_TERMINAL; 0: 24 rows, 80 columns
     bool has_timestamps;
     int64_t

@@ -30,6 +30,11 @@ static int check_terminal(const struct execution_request *request, struct error 
     if (request->has_input + (request->stdin_stream != NULL) + (request->input != NULL) > 1)
         return error_set(err, ERROR_INVALID,
                          "a command has one input: a stream, all of it, or an open one");
+    if (request->pipes && (request->has_input || request->stdin_stream || request->input ||
+                           request->kind == EXECUTION_TERMINAL ||
+                           request->standard_output.target != OUTPUT_TO_NONE ||
+                           request->standard_error.target != OUTPUT_TO_NONE))
+        return error_set(err, ERROR_INVALID, "a command with pipes has no other input or output");
     if (request->kind != EXECUTION_TERMINAL)
         return 0;
     if (request->stdin_stream || request->input || request->has_timestamps ||
@@ -262,6 +267,8 @@ int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
     execution->is_error_new =
         request->standard_error.target == OUTPUT_TO_NEW && request->kind != EXECUTION_TERMINAL;
     execution->has_input = request->has_input;
+    execution->pipes = request->pipes;
+    execution->program_fd = request->program_fd;
     execution->rows = request->terminal.rows ? request->terminal.rows : USUAL_ROWS;
     execution->cols = request->terminal.cols ? request->terminal.cols : USUAL_COLS;
     if (open_streams(sandbox, actor, request, execution, err) < 0) {
@@ -354,6 +361,15 @@ static void gather_env(struct sandbox *sandbox, const struct execution *executio
     strings_merge(out, execution->record.command.env);
 }
 
+/* Nothing of what it reads and writes goes through PID 1 or a spool. */
+static void connect_pipes(const struct execution_pipes *pipes, struct process_spec *spec)
+{
+    spec->output = OUTPUT_PIPE;
+    spec->stdin_fd = pipes->input;
+    spec->stdout_fd = pipes->output;
+    spec->stderr_fd = pipes->error;
+}
+
 /* A pipe for its input; the feed fills the other end. */
 static int open_input(struct sandbox *sandbox, struct execution *execution, int *read_end,
                       struct error *err)
@@ -417,10 +433,15 @@ int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct
         .has_timestamps = record->has_timestamps,
         .output_cap_bytes = (uint64_t)record->output_cap_bytes,
     };
+    spec.program_fd = execution->program_fd;
+    if (execution->pipes)
+        connect_pipes(execution->pipes, &spec);
     autobox held = sandbox_use_box(sandbox, err);
     if (!held)
         return -1;
     execution->is_spawned = box_spawn(sandbox->box, &spec, NULL, err) == 0;
+    execution->pipes = NULL; // the caller's
+    execution->program_fd = 0;
     if (!execution->is_spawned && error_is(err, ERROR_GONE))
         return error_restate(err, ERROR_ENDED, "sandbox");
     return execution->is_spawned ? 0 : -1;

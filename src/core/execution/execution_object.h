@@ -51,6 +51,8 @@ struct execution {
     // What it is started with.
     int input_pipe; // has all of its input; -1: none, or given to PID 1
     bool has_input;
+    const struct execution_pipes *pipes; // these two: whoever starts it holds them
+    int program_fd;
     uint16_t rows, cols;
 
     struct lock input_lock;        // guards the next three: execution_input.c
