@@ -58,9 +58,10 @@ void box_settle(struct box *box)
         closep(&box->spent[left - 1]);
 }
 
-static void leaf_name(uint32_t id, char *name, size_t size)
+/* One whose children live on is not found under its number alone: its end takes nothing from it. */
+static void leaf_name(uint32_t id, bool is_kept, char *name, size_t size)
 {
-    (void)snprintf(name, size, "%" PRIu32, id);
+    (void)snprintf(name, size, "%s%" PRIu32, is_kept ? "k" : "", id);
 }
 
 static bool is_terminal(const struct process_spec *spec)
@@ -206,7 +207,7 @@ void box_prepare(struct box *box, uint32_t id)
     struct error ignored = {0};
     char name[16];
 
-    leaf_name(id, name, sizeof name);
+    leaf_name(id, false, name, sizeof name);
     if (!box->is_one_shot && box->ahead_id == 0 &&
         cgroup_leaf_make(box->cgroup, name, &ignored) == 0)
         box->ahead_id = id;
@@ -222,7 +223,7 @@ static bool take_ahead(struct box *box, uint32_t id)
     if (ahead == id)
         return true;
     if (ahead != 0) {
-        leaf_name(ahead, name, sizeof name);
+        leaf_name(ahead, false, name, sizeof name);
         (void)cgroup_leaf_remove(box->cgroup, name, &ignored); // goes with the box at the latest
     }
     return false;
@@ -234,7 +235,7 @@ void box_unprepare(struct box *box, uint32_t id)
     char name[16];
 
     for (uint32_t i = id; i < id + SKIPPED_IDS && !box->is_one_shot; i++) {
-        leaf_name(i, name, sizeof name);
+        leaf_name(i, false, name, sizeof name);
         (void)cgroup_leaf_remove(box->cgroup, name, &ignored); // missing is fine
     }
 }
@@ -256,15 +257,15 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
         return -1;
     if (spec->id == 0)
         return error_set(err, ERROR_INVALID, "a process needs an id other than 0");
-    leaf_name(spec->id, name, sizeof name);
-    if (!box->is_one_shot && make_leaf(box, spec->id, name, &leaf, err) < 0)
+    leaf_name(spec->id, spec->keeps_children, name, sizeof name);
+    if (!box->is_one_shot &&
+        (spec->keeps_children ? cgroup_leaf_create(box->cgroup, name, &leaf, err)
+                              : make_leaf(box, spec->id, name, &leaf, err)) < 0)
         return -1;
     int result = request_spawn(box, spec, &leaf, tty_fd, err);
     cgroup_leaf_close(&leaf);
-    if (result < 0 && !box->is_one_shot) {
-        struct error ignored = {0};
-        (void)cgroup_leaf_remove(box->cgroup, name, &ignored);
-    }
+    if (result < 0)
+        cgroup_leaf_drop(box->cgroup, name); // or it goes with the box
     return result < 0 ? error_wrap(err, "start '%s'", spec->command.argv[0]) : 0;
 }
 
@@ -428,9 +429,11 @@ int box_wait(struct box *box, uint32_t id, int timeout_ms, struct process_exit *
 int box_collect(struct box *box, uint32_t id, struct error *err)
 {
     char name[16];
-    leaf_name(id, name, sizeof name);
+    leaf_name(id, true, name, sizeof name);
     if (tell(box, LINK_COLLECT, 0, id, NULL, 0, NULL, 0, err) < 0)
         return -1;
+    cgroup_leaf_drop(box->cgroup, name); // a one-shot box has none of either
+    leaf_name(id, false, name, sizeof name);
     return box->is_one_shot ? 0 : cgroup_leaf_remove(box->cgroup, name, err);
 }
 
@@ -442,7 +445,7 @@ int box_signal(struct box *box, uint32_t id, int signal, bool is_whole_tree, str
 
     if (signal <= 0 || signal > 64)
         return error_set(err, ERROR_INVALID, "there is no signal %d", signal);
-    leaf_name(id, name, sizeof name);
+    leaf_name(id, false, name, sizeof name);
     if (is_whole_tree && signal != SIGKILL && !box->is_one_shot)
         list = cgroup_leaf_procs_open(box->cgroup, name);
     return tell(box, LINK_SIGNAL, 0, id, &request, sizeof request, &list, list >= 0, err);

@@ -182,7 +182,8 @@ struct process_spec {
      */
     struct command command;
     enum process_output output;
-    int program_fd;      // is executed instead of looking argv[0] up: a file that the box need not have; 0: none
+    bool keeps_children; // what it started and left running goes on when it has been collected
+    int program_fd; // is executed instead of looking argv[0] up: a file that the box need not have; 0: none
     int stdin_fd;        // read end of a pipe or socket of ours; -1: /dev/null
     bool has_input;      // instead of stdin_fd: a pipe made in the box, for box_open_input
     int stdout_fd;       // -1: /dev/null

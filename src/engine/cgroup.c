@@ -471,6 +471,15 @@ static int kill_leaf(struct cgroup *group, const char *path, struct error *err)
     return v1_kill(tree_fd(group), path, is_frozen ? group->name : NULL, err);
 }
 
+void cgroup_leaf_drop(struct cgroup *group, const char *name)
+{
+    char path[CGROUP_PATH_MAX];
+    struct error ignored = {0};
+
+    if (leaf_path(group, name, path, &ignored) == 0)
+        (void)unlinkat(tree_fd(group), path, AT_REMOVEDIR);
+}
+
 int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err)
 {
     char path[CGROUP_PATH_MAX];

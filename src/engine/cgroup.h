@@ -168,6 +168,8 @@ void cgroup_leaf_close(struct cgroup_leaf *leaf);
 int cgroup_leaf_procs_open(const struct cgroup *group, const char *name);
 /* Kills what is left in the leaf and removes it. Missing is fine. */
 int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err);
+/* Removes it where nothing is left in it; else it goes with the group. */
+void cgroup_leaf_drop(struct cgroup *group, const char *name);
 
 int cgroup_usage(struct cgroup *group, struct cgroup_usage *out, struct error *err);
 

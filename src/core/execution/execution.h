@@ -51,8 +51,9 @@ struct execution_request {
     const char *stdin_stream; // its content is the input as it arrives; NULL: none
     const void *input;        // instead: all of its input; NULL: none
     size_t input_length;
-    bool has_input;                // instead of stdin_stream: open until execution_close_input
+    bool has_input; // instead of stdin_stream: open until execution_close_input
     const struct execution_pipes *pipes; // instead of all inputs and outputs; not with a terminal
+    bool keeps_children;                 // what it leaves running goes on when it has ended
     int program_fd; // executed instead of looking argv[0] up in the sandbox; borrowed; 0: none
     struct terminal_size terminal; // EXECUTION_TERMINAL; 0: 24 rows, 80 columns
     bool has_timestamps;

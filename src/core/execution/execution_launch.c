@@ -30,10 +30,10 @@ static int check_terminal(const struct execution_request *request, struct error 
     if (request->has_input + (request->stdin_stream != NULL) + (request->input != NULL) > 1)
         return error_set(err, ERROR_INVALID,
                          "a command has one input: a stream, all of it, or an open one");
-    if (request->pipes && (request->has_input || request->stdin_stream || request->input ||
-                           request->kind == EXECUTION_TERMINAL ||
-                           request->standard_output.target != OUTPUT_TO_NONE ||
-                           request->standard_error.target != OUTPUT_TO_NONE))
+    if (request->pipes &&
+        (request->has_input || request->stdin_stream || request->input ||
+         request->kind == EXECUTION_TERMINAL || request->standard_output.target != OUTPUT_TO_NONE ||
+         request->standard_error.target != OUTPUT_TO_NONE))
         return error_set(err, ERROR_INVALID, "a command with pipes has no other input or output");
     if (request->kind != EXECUTION_TERMINAL)
         return 0;
@@ -269,6 +269,7 @@ int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
     execution->has_input = request->has_input;
     execution->pipes = request->pipes;
     execution->program_fd = request->program_fd;
+    execution->keeps_children = request->keeps_children;
     execution->rows = request->terminal.rows ? request->terminal.rows : USUAL_ROWS;
     execution->cols = request->terminal.cols ? request->terminal.cols : USUAL_COLS;
     if (open_streams(sandbox, actor, request, execution, err) < 0) {
@@ -434,6 +435,7 @@ int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct
         .output_cap_bytes = (uint64_t)record->output_cap_bytes,
     };
     spec.program_fd = execution->program_fd;
+    spec.keeps_children = execution->keeps_children;
     if (execution->pipes)
         connect_pipes(execution->pipes, &spec);
     autobox held = sandbox_use_box(sandbox, err);

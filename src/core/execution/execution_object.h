@@ -53,6 +53,7 @@ struct execution {
     bool has_input;
     const struct execution_pipes *pipes; // these two: whoever starts it holds them
     int program_fd;
+    bool keeps_children;
     uint16_t rows, cols;
 
     struct lock input_lock;        // guards the next three: execution_input.c
