@@ -6,7 +6,11 @@
 #include <sys/syscall.h>
 
 // A conversation on fd 0; an fd sent along there is never taken.
-#define CONVERSATION {SYS_sendmsg, FILTER_FIRST_IS, 0}, {SYS_recvfrom, FILTER_FIRST_IS, 0}
+#define CONVERSATION                                                                               \
+    {SYS_sendmsg, FILTER_FIRST_IS, 0},                                                             \
+    {                                                                                              \
+        SYS_recvfrom, FILTER_FIRST_IS, 0                                                           \
+    }
 
 static const struct filter_rule reading[] = {
     CONVERSATION,

@@ -55,9 +55,9 @@ static void add(struct code *code, struct sock_filter instruction)
 /* Compares one argument. What is not equal goes on with the next rule: for that the number is loaded again. */
 static void add_equal(struct code *code, const struct filter_rule *rule, unsigned argument)
 {
-    add(code, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                           offsetof(struct seccomp_data, args) +
-                                               argument * sizeof(__u64)));
+    add(code,
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) +
+                                                                   argument * sizeof(__u64)));
     add(code, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, rule->value, 0, 1));
     add(code, (struct sock_filter)RETURN(SECCOMP_RET_ALLOW));
     add(code, (struct sock_filter)LOAD(nr));
@@ -88,8 +88,7 @@ static void add_rule(struct code *code, const struct filter_rule *rule)
         add(code, (struct sock_filter)RETURN(SECCOMP_RET_ALLOW));
         break;
     case FILTER_REFUSED:
-        add(code, (struct sock_filter)RETURN(SECCOMP_RET_ERRNO |
-                                             (rule->value & SECCOMP_RET_DATA)));
+        add(code, (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | (rule->value & SECCOMP_RET_DATA)));
         break;
     case FILTER_ALWAYS:
         add(code, (struct sock_filter)RETURN(SECCOMP_RET_ALLOW));

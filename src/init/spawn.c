@@ -46,7 +46,7 @@ struct spawn {
     const char *directory;
     struct user_info user;
     int stdio[3];
-    int tasks_fd; // v1 leaf
+    int tasks_fd;   // v1 leaf
     int program_fd; // executed in the place of argv[0]; -1: none
     uint32_t max_files;
     bool has_terminal;

@@ -152,6 +152,20 @@ static const struct option_row rows[] = {
         "10.0.0.0/8 (default: none)"),
     ROW("webhook-http", OPTION_TEXT, webhook_http, "WORD", "BURROW_WEBHOOK_HTTP", 0, 0,
         "yes: webhooks may have http:// addresses too (default no: https:// alone)"),
+    ROW("ssh-listen", OPTION_TEXT, ssh_listen, "ADDR:PORT", "BURROW_SSH_LISTEN", 0, 0,
+        "where to listen for SSH into sandboxes, several with commas between (default: nowhere)"),
+    ROW("ssh-connections", OPTION_INTEGER, ssh_connections, "N", "BURROW_SSH_CONNECTIONS", 1,
+        100000, "connections of SSH at once (default 512)"),
+    ROW("ssh-connections-per-sandbox", OPTION_INTEGER, ssh_connections_per_sandbox, "N",
+        "BURROW_SSH_CONNECTIONS_PER_SANDBOX", 1, 100000, "of those, into one sandbox (default 64)"),
+    ROW("ssh-strangers", OPTION_INTEGER, ssh_strangers, "N", "BURROW_SSH_STRANGERS", 1, 100000,
+        "of those, that have not logged in; past it the oldest of them is closed (default 128)"),
+    ROW("ssh-strangers-per-address", OPTION_INTEGER, ssh_strangers_per_address, "N",
+        "BURROW_SSH_STRANGERS_PER_ADDRESS", 1, 100000, "the same of one address (default 64)"),
+    ROW("ssh-login-time", OPTION_DURATION, ssh_login_ms, "DURATION", "BURROW_SSH_LOGIN_TIME", 1000,
+        3600 * 1000, "how long they may take to log in (default 30s)"),
+    ROW("ssh-tries", OPTION_INTEGER, ssh_tries, "N", "BURROW_SSH_TRIES", 1, 100,
+        "how many keys that do not fit one connection may offer (default 6)"),
     ROW("network", OPTION_TEXT, network, "WORD", "BURROW_NETWORK", 0, 0,
         "no: sandboxes get no network, whatever they ask for (default yes)"),
     ROW("network-allow-always", OPTION_TEXT, network_settings.allow_always, "RULES",
@@ -285,6 +299,12 @@ void config_init(struct config *config)
         .listen = "127.0.0.1:4747",
         .log = "text",
         .webhook_http = "no",
+        .ssh_connections = 512,
+        .ssh_connections_per_sandbox = 64,
+        .ssh_strangers = 128,
+        .ssh_strangers_per_address = 64,
+        .ssh_login_ms = 30000,
+        .ssh_tries = 6,
         .network = "yes",
         .port_range = "20000-29999",
         .port_rest_ms = (uint64_t)core->port_rest_ms,
@@ -464,6 +484,20 @@ static int check_listen(const struct config *config, struct error *err)
     return i ? 0 : error_set(err, ERROR_INVALID, "listen names no address: write 127.0.0.1:4747");
 }
 
+static int check_ssh_listen(const struct config *config, struct error *err)
+{
+    char address[CONFIG_ADDRESS], host[CONFIG_ADDRESS];
+    const char *port;
+
+    for (size_t i = 0; config_ssh_address(config, i, address); i++)
+        if (!split_address(address, host, &port) || strtoul(port, NULL, 10) > 65535)
+            return error_set(err, ERROR_INVALID,
+                             "ssh-listen '%.100s' is no address: write 127.0.0.1:2222, "
+                             "[::1]:2222 or :2222 for all addresses",
+                             address);
+    return 0;
+}
+
 static int check_networks(const char *text, struct error *err)
 {
     struct networks networks = {0};
@@ -571,7 +605,7 @@ static int check(const struct config *config, struct error *err)
         check_word("webhook-http", config->webhook_http, yes_or_no, err) < 0 ||
         check_word("network", config->network, yes_or_no, err) < 0 ||
         check_network(config, err) < 0 || check_listen(config, err) < 0 ||
-        check_ports(config, err) < 0 ||
+        check_ssh_listen(config, err) < 0 || check_ports(config, err) < 0 ||
         (config->public_url && check_url(config->public_url, err) < 0) ||
         check_networks(config->webhook_networks, err) < 0 ||
         runtime_reference_parse(config->runtime, &reference, err) < 0)
@@ -710,10 +744,8 @@ enum log_level config_log_level(const struct config *config)
     return level;
 }
 
-bool config_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS])
+static bool find_address(const char *at, size_t index, char out[CONFIG_ADDRESS])
 {
-    const char *at = config->listen;
-
     for (;; at += strcspn(at, ",")) {
         at += strspn(at, ", ");
         if (!*at)
@@ -729,6 +761,16 @@ bool config_address(const struct config *config, size_t index, char out[CONFIG_A
     }
     (void)snprintf(out, CONFIG_ADDRESS, "%s%.*s", host, (int)strcspn(at, ", "), at);
     return true;
+}
+
+bool config_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS])
+{
+    return find_address(config->listen, index, out);
+}
+
+bool config_ssh_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS])
+{
+    return config->ssh_listen && find_address(config->ssh_listen, index, out);
 }
 
 bool config_is_loopback(const char *address)

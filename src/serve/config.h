@@ -55,6 +55,11 @@ struct config {
     uint64_t port_rest_ms;
     const char *webhook_networks;
     const char *webhook_http;
+    const char *ssh_listen; // addresses, with commas between; NULL: none
+    int64_t ssh_connections, ssh_connections_per_sandbox;
+    int64_t ssh_strangers, ssh_strangers_per_address;
+    uint64_t ssh_login_ms;
+    int64_t ssh_tries;
     const char *network; // yes or no
     struct network_settings network_settings;
     int64_t max_sandboxes;
@@ -104,5 +109,7 @@ void config_previews(struct config *config, struct preview_names *out);
 /* The address at `index` of the comma-separated list, in `out` (which is cut, never overrun); false behind the last. */
 #define CONFIG_ADDRESS 128
 bool config_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS]);
+/* The same of --ssh-listen. */
+bool config_ssh_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS]);
 /* Whether only this machine can reach it. */
 bool config_is_loopback(const char *address);

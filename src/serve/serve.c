@@ -10,8 +10,11 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "engine/box.h"
+#include "engine/sftp_blob.h"
+#include "front/api/api_ssh.h"
 #include "front/api/event_text.h"
 #include "hook/sender.h"
+#include "ssh/ssh_server.h"
 #include "web/preview.h"
 #include "web/router.h"
 #include "loop/loop.h"
@@ -52,6 +55,8 @@ struct server {
     struct config config;
     char data_dir[PATH_MAX];
     struct core *core;
+    struct ssh_server *ssh;
+    struct api_ssh api_ssh;
     struct loop *loop;
     struct workers *workers;
     struct fronts *fronts;
@@ -356,10 +361,12 @@ static void end_connections(void *data)
 static void on_key_ended(void *data, const char *key_id, const char *token_id)
 {
     struct ended_key *ended = xnew(struct ended_key);
+    struct server *server = data;
 
-    *ended = (struct ended_key){data, auth_number(key_id, token_id),
+    *ended = (struct ended_key){server, auth_number(key_id, token_id),
                                 token_id ? AUTH_NUMBER_ALL : AUTH_NUMBER_KEY};
     loop_post(ended->server->loop, end_connections, ended);
+    ssh_server_key_ended(server->ssh, key_id);
 }
 
 // ---- exposed ports ----
@@ -419,6 +426,53 @@ static int open_preview(struct server *server, struct error *err)
     return 0;
 }
 
+static void adopt_tunnel(void *data, int fd, const struct actor *actor, const char *sandbox_id)
+{
+    ssh_server_adopt(data, fd, actor, sandbox_id);
+}
+
+/* The front has this from the start; nobody is answered before it is filled in. */
+static void offer_ssh(struct server *server)
+{
+    const struct ssh_host_key *keys = ssh_server_keys(server->ssh);
+
+    server->api_ssh = (struct api_ssh){
+        .adopt = adopt_tunnel, .data = server->ssh, .address = ssh_server_address(server->ssh)};
+    for (size_t i = 0; i < SSH_HOST_KEYS; i++) {
+        server->api_ssh.host_keys[i] = keys[i].line;
+        server->api_ssh.fingerprints[i] = keys[i].fingerprint;
+    }
+}
+
+static int open_ssh(struct server *server, struct error *err)
+{
+    const struct config *config = &server->config;
+    char addresses[SSH_ADDRESSES][CONFIG_ADDRESS];
+    struct ssh_settings settings = {
+        .core = server->core,
+        .data_dir = server->data_dir,
+        .connections = (size_t)config->ssh_connections,
+        .connections_of_sandbox = (size_t)config->ssh_connections_per_sandbox,
+        .strangers = (size_t)config->ssh_strangers,
+        .strangers_of_address = (size_t)config->ssh_strangers_per_address,
+        .grace_ms = config->ssh_login_ms,
+        .tries = (uint32_t)config->ssh_tries,
+        .sftp_fd = sftp_blob_open(err),
+    };
+
+    if (settings.sftp_fd < 0)
+        return -1;
+    while (settings.n_addresses < SSH_ADDRESSES &&
+           config_ssh_address(config, settings.n_addresses, addresses[settings.n_addresses])) {
+        settings.addresses[settings.n_addresses] = addresses[settings.n_addresses];
+        settings.n_addresses++;
+    }
+    if (ssh_server_new(&settings, &server->ssh, err) < 0)
+        return -1;
+    offer_ssh(server);
+    return 0;
+}
+
 static int open_sender(struct server *server, struct error *err)
 {
     const struct sender_settings settings = {.core = server->core, .render = event_text_json};
@@ -434,6 +488,7 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
         prepare_data_dir(server, err) < 0)
         return -1;
     config_core(&server->config, &settings);
+    server->config.api.ssh = &server->api_ssh;
     if (fronts_open(front_entries, &server->config, &server->fronts, err) < 0)
         return -1;
     fronts_set_defaults(server->fronts, &settings);
@@ -444,6 +499,7 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
     if (core_open(&settings, &server->core, err) < 0 || loop_new(&server->loop, err) < 0 ||
         open_front(server, err) < 0 || open_network(server, err) < 0 ||
         open_preview(server, err) < 0 || open_sender(server, err) < 0 ||
+        open_ssh(server, err) < 0 ||
         loop_watch_new(server->loop, server->signal_fd, on_signal, server, &server->signals, err) <
             0 ||
         first_key_prepare(server->core->accounts, &server->config, first_key, err) < 0)
@@ -476,6 +532,7 @@ static void close_server(struct server *server)
     preview_free(server->preview);
     run_leftovers(server); // connections that it gave back
     sender_free(server->sender);
+    ssh_server_free(server->ssh);
     router_free(server->router);
     fronts_free(server->fronts);
     core_free(server->core);

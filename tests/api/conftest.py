@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    server = servers.Server(tmp_path_factory.mktemp("api") / "data", environment={"BURROW_E2B_RUNTIME": "base:latest"})
+    server = servers.Server(tmp_path_factory.mktemp("api") / "data", environment={"BURROW_E2B_RUNTIME": "base:latest", "BURROW_SSH_LISTEN": "127.0.0.1:0"})
     try:
         yield server.start()
         server.end()

@@ -82,7 +82,7 @@ def test_reading_changes_nothing_and_only_administrators_manage_keys(table):
     """The table itself makes sense."""
     for method, path, scope in table:
         if path.startswith("/api/v1/"):
-            assert method != "GET" or scope != "run" or path.endswith("/attach"), (method, path, scope)  # which also writes
+            assert method != "GET" or scope != "run" or path.endswith(("/attach", "/ssh")), (method, path, scope)  # which also writes
             assert method == "GET" or scope != "read" or path.endswith(("/glob", "/grep")), (method, path, scope)
         if re.match(r"/api/v1/(keys|audit)", path) or (method, path) == ("PATCH", "/api/v1/organisation"):
             assert scope == "admin", (method, path, scope)

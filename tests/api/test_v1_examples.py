@@ -10,7 +10,7 @@ from client import query
 V1 = "/api/v1"
 EXAMPLE_ID = "0123456789abcdefghjkmnpqrs"
 # What does not end by itself: tests of their own ask for these.
-STREAMS = {"attachExecution", "watchFiles"}
+STREAMS = {"attachExecution", "openSshTunnel", "watchFiles"}
 # The webhook of the example is not enabled, so that no test speaks to strangers.
 REFUSED = {"testWebhook": 409}
 # What ends or changes things for all others comes last, in this order.

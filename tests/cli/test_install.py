@@ -31,7 +31,7 @@ def test_the_programs_are_built_without_tests_and_benchmarks():
 def test_everything_that_is_installed_belongs_to_the_programs():
     wanted = json.loads(output("meson", "introspect", "--installed", BUILD))
     made = {str(pathlib.Path(path).relative_to(BUILD)) for path in wanted if path.startswith(f"{BUILD}/")}
-    assert {"src/burrow", "packaging/burrow-server", "packaging/burrow-archive", "packaging/burrow-courier", "packaging/burrow-egress"} <= made
+    assert {"src/burrow", "packaging/burrow-server", "packaging/burrow-archive", "packaging/burrow-courier", "packaging/burrow-egress", "packaging/burrow-ssh"} <= made
     # These two are written when the build is configured.
     assert made - set(ninja("query", "programs")) <= {"packaging/burrow.service", "packaging/libburrow.pc"}
 

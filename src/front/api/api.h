@@ -24,6 +24,7 @@ extern const struct route api_usage_routes[];
 extern const struct route api_sandbox_routes[];
 extern const struct route api_log_routes[];
 extern const struct route api_attach_routes[];
+extern const struct route api_ssh_routes[];
 extern const struct route api_watch_routes[];
 extern const struct route api_network_routes[];
 extern const struct route api_event_routes[];

@@ -23,6 +23,7 @@ static const struct route *const tables[] = {
     api_sandbox_routes,
     api_log_routes,
     api_attach_routes,
+    api_ssh_routes,
     api_watch_routes,
     api_network_routes,
     api_event_routes,

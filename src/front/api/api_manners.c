@@ -21,6 +21,7 @@
 struct api_manners {
     char **origins;           // ended by NULL
     const char *origins_text; // borrowed: the same as it was given
+    const struct api_ssh *ssh;
     struct rate_limiter *limiter;
     struct replay_budget budget;
 };
@@ -65,6 +66,7 @@ struct api_manners *api_manners_new(const struct api_settings *settings)
     read_origins(manners, settings->origins);
     replay_budget_init(&manners->budget);
     manners->origins_text = settings->origins;
+    manners->ssh = settings->ssh;
     if (settings->rate > 0)
         manners->limiter = rate_limiter_new(&(struct rate_limits){
             .of = {{(double)settings->rate, burst}}, .ttl_ms = BUCKET_TTL_MS});
@@ -86,6 +88,11 @@ void api_manners_free(struct api_manners *manners)
 bool api_manners_has_origins(const struct api_manners *manners)
 {
     return manners->origins[0] != NULL;
+}
+
+const struct api_ssh *api_manners_ssh(const struct api_manners *manners)
+{
+    return manners->ssh;
 }
 
 const char *api_manners_origins(const struct api_manners *manners)

@@ -12,6 +12,7 @@ struct api_settings {
     const char *origins; // of pages that may call, with commas between; "*": all; NULL or "": none
     int64_t rate;        // requests a second of one key; 0: any number
     int64_t burst;       // that may come at once; 0: ten seconds' worth
+    const struct api_ssh *ssh; // api_ssh.h; NULL: there is none
 };
 
 struct api_manners; // of one front
@@ -20,6 +21,7 @@ void api_manners_free(struct api_manners *manners);
 bool api_manners_has_origins(const struct api_manners *manners);
 /* As the settings name them; NULL: none. */
 const char *api_manners_origins(const struct api_manners *manners);
+const struct api_ssh *api_manners_ssh(const struct api_manners *manners);
 
 /* Callbacks of struct front; call->settings is the front's struct api_manners. */
 int api_manners_on_call(struct call *call, struct error *err);
