@@ -41,7 +41,8 @@ enum lock_rank {
     LOCK_HUB,
     LOCK_FRONT,
     LOCK_BODY,
-    LOCK_GATHER, // memory that bodies take
+    LOCK_GATHER,      // memory that bodies take
+    LOCK_CODE_MEMORY, // memory that what interpreters send takes
     LOCK_RESPONSE,
     LOCK_AUDIT,       // the ring of changes that are to be recorded
     LOCK_TEMPORARIES, // the room that files on their way take

@@ -19,6 +19,8 @@
 #define PIECE (256u << 10)        // read at once
 #define SMALL (32u << 10)         // lines that the loop reads itself
 #define BATCH (CODE_LINE + SMALL) // of what goes to the client at once
+#define FREE (64u << 10)          // that a run may keep without being counted
+#define TREE (48u << 20)          // that is made of one line
 
 struct code_follow {
     struct follower base;
@@ -29,11 +31,14 @@ struct code_follow {
     struct loop_timer quiet, deadline;
     size_t written; // of the request
     int64_t timeout_ms;
-    bool is_finished; // nothing more will be appended
-    bool is_closed;   // the interpreter sends no more
+    bool is_finished;    // nothing more will be appended
+    bool is_closed;      // the interpreter sends no more
+    const char *refusal; // why no more is read; NULL: it is
     // The worker's while it has it:
     struct buffer lines; // that came and were not read yet
     size_t whole;        // of these, up to a line break
+    size_t kept;         // by the format, at most, of an answer that is given at the end
+    size_t tree;         // of the line that is being read
     struct buffer batch; // for the client
     bool is_over;        // the last line was read
     bool has_failed;
@@ -71,19 +76,76 @@ static void tell(struct code_follow *follow, const char *type, const char *name,
         follow->has_failed = !follow->format->is_whole;
 }
 
+static const char too_much[] =
+    "the interpreter sends more at once than the server keeps of one sandbox, one organisation or "
+    "all of them: print or display less, or run less at a time";
+static const char too_long[] = "the interpreter sent a line, or a value, of more than 16 MiB: "
+                               "write what is large into a file, and read that";
+
+/* Counts what is kept of the run just now. */
+static bool count(struct code_follow *follow)
+{
+    size_t bytes = follow->lines.length + follow->batch.length + follow->kept + follow->tree;
+
+    return code_run_take(&follow->run, bytes > FREE ? bytes : 0);
+}
+
+static bool may_take(void *data, size_t bytes)
+{
+    struct code_follow *follow = data;
+
+    follow->tree += bytes;
+    if (count(follow))
+        return true;
+    follow->tree -= bytes;
+    return false;
+}
+
 static void read_line(struct code_follow *follow, const char *line, size_t length)
 {
+    const struct json_limits limits = {.memory = TREE, .may_take = may_take, .data = follow};
     autoptr(data_document) document = NULL;
     struct error err = {0};
     const char *type = NULL;
 
-    if (json_read("", line, length, NULL, &document, &err) < 0 ||
+    if (json_read("", line, length, &limits, &document, &err) < 0 ||
         document->root->kind != VALUE_MAP ||
-        value_get_string(document->root, "type", true, &type, &err) < 0)
+        value_get_string(document->root, "type", true, &type, &err) < 0) {
+        if (error_is(&err, ERROR_FULL) || error_is(&err, ERROR_LIMIT))
+            follow->refusal = error_is(&err, ERROR_FULL) ? too_much : too_long;
         return; // whoever plays the interpreter there cheats itself
+    }
+    follow->kept += follow->format->is_whole ? length : 0;
     follow->is_over = strcmp(type, "end") == 0;
     if (follow->format->add(follow->state, document->root, line, length, &follow->batch, &err) < 0)
         follow->has_failed = !follow->format->is_whole;
+}
+
+/* Nothing more is read, and what was not read yet goes. */
+static void refuse(struct code_follow *follow, const char *reason)
+{
+    follow->refusal = reason;
+    follow->is_closed = true;
+    follow->whole = 0;
+    buffer_clear(&follow->lines);
+}
+
+/* What is left behind the lines that were read; what a long one took is given back. */
+static void keep_rest(struct code_follow *follow)
+{
+    struct buffer before = follow->lines;
+    struct error ignored = {0};
+    size_t rest = before.length - follow->whole;
+
+    if (before.capacity > 2 * PIECE && rest <= PIECE) {
+        buffer_init(&follow->lines, CODE_LINE + PIECE);
+        (void)buffer_add(&follow->lines, before.data + follow->whole, rest, &ignored);
+        buffer_clear(&before);
+    } else {
+        memmove(before.data, before.data + follow->whole, rest);
+        follow->lines.length = rest;
+    }
+    follow->whole = 0;
 }
 
 static void read_lines(void *data)
@@ -92,16 +154,19 @@ static void read_lines(void *data)
     const char *at = follow->lines.data;
     const char *end = at + follow->whole;
 
-    while (at < end && !follow->is_over) {
+    while (at < end && !follow->is_over && !follow->refusal) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (stop > at)
             read_line(follow, at, (size_t)(stop - at));
+        follow->tree = 0; // the document has gone
         at = stop + 1;
     }
-    memmove(follow->lines.data, follow->lines.data + follow->whole,
-            follow->lines.length - follow->whole);
-    follow->lines.length -= follow->whole;
-    follow->whole = 0;
+    follow->kept = follow->kept > CODE_FOLLOW_BYTES / 4 ? CODE_FOLLOW_BYTES / 4 : follow->kept;
+    keep_rest(follow);
+    if (!follow->refusal && !count(follow))
+        follow->refusal = too_much;
+    if (follow->refusal)
+        refuse(follow, follow->refusal);
 }
 
 /* The interpreter has gone without an end. */
@@ -110,9 +175,13 @@ static void explain(void *data)
     struct code_follow *follow = data;
     struct error err = {0};
 
-    context_reason(follow->base.waiting.core->contexts, &follow->base.waiting.actor,
-                   &follow->run.context, &err);
-    tell(follow, "error", "ContextEnded", err.text);
+    if (follow->refusal) {
+        tell(follow, "error", "OutputLimit", follow->refusal);
+    } else {
+        context_reason(follow->base.waiting.core->contexts, &follow->base.waiting.actor,
+                       &follow->run.context, &err);
+        tell(follow, "error", "ContextEnded", err.text);
+    }
     tell(follow, "end", NULL, NULL);
     follow->is_over = true;
 }
@@ -175,6 +244,7 @@ static bool send_batch(struct code_follow *follow)
         return false;
     buffer_clear(&follow->batch);
     buffer_init(&follow->batch, BATCH);
+    (void)count(follow); // less than before
     loop_timer_set(&follow->quiet, EVENT_KEEP_ALIVE_MS);
     return true;
 }
@@ -197,8 +267,10 @@ static void receive(struct code_follow *follow)
 {
     struct error err = {0};
 
-    if (follow->is_closed || buffer_reserve(&follow->lines, PIECE, &err) < 0) {
-        follow->is_closed = true;
+    if (follow->is_closed)
+        return;
+    if (buffer_reserve(&follow->lines, PIECE, &err) < 0) {
+        refuse(follow, too_long);
         return;
     }
     ssize_t n =
@@ -209,6 +281,8 @@ static void receive(struct code_follow *follow)
         buffer_grew(&follow->lines, (size_t)n);
         if (last)
             follow->whole = (size_t)(last - follow->lines.data) + 1;
+        if (!count(follow))
+            refuse(follow, too_much);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         follow->is_closed = true;
     }

@@ -377,3 +377,12 @@ def test_networks_are_ours(api, e2b, new):
     assert e2b.put(f"/sandboxes/{some.id}/network", json={"allow_internet_access": False}).status == 204
     told = network_of(api, some)
     assert told["default"] == "deny" and not told.get("allow")
+
+
+def test_a_frame_is_told_by_columns(sandbox):
+    """Rows that are too short are filled up; a column without a name is left out."""
+    code = ("class DataFrame:\n __module__ = 'pandas.core'\n def head(self, n): return self\n"
+            " def to_json(self, **_): return '{\"columns\":[\"a\",2,null,\"c\"],\"index\":[0,1],\"data\":[[1,2,3,4],[5]]}'\nDataFrame()")
+    answer = sandbox.http("POST", "/execute", headers={"E2b-Sandbox-Port": "49999"}, json={"code": code})
+    result = next(line for line in map(json.loads, answer.body.splitlines()) if line["type"] == "result")
+    assert result["data"] == {"a": [1, 5], "2": [2, None], "c": [4, None]}

@@ -286,5 +286,62 @@ def test_a_guest_that_plays_the_interpreter_cheats_itself_alone(api, sandbox):
             "s.sendall(b'garbage\\n{\"type\": 5}\\n[]\\n\\n{\"type\":\"stdout\",\"text\":7}\\n{\"type\":\"nonsense\"}\\n')\n"
             "s.sendall(b'{\"type\":\"stdout\",\"text\":\"' + b'x' * (20 << 20))\n")
     told = run(api, sandbox, code)
-    assert told["error"]["name"] in ("ContextEnded", "KeyboardInterrupt", "BrokenPipeError"), told
+    assert told["error"]["name"] in ("OutputLimit", "KeyboardInterrupt", "BrokenPipeError"), told
     assert value(run(api, sandbox, "2", context=first["context"])) == "2"
+
+
+PLAYER = """
+import gc, socket, threading
+door = [one for one in gc.get_objects() if isinstance(one, socket.socket) and one.fileno() > 2 and one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)][0]
+door = socket.socket(fileno=__import__('os').dup(door.fileno()))
+def play(one):
+    try:
+        one.recv(65536)
+        SEND(one)
+        one.recv(1)
+    except OSError:
+        pass
+def serve():
+    while True:
+        one, _ = door.accept()
+        threading.Thread(target=play, args=(one,), daemon=True).start()
+def SEND(one):
+    SENDS
+for _ in range(4):
+    threading.Thread(target=serve, daemon=True).start()
+import time
+while True: time.sleep(1)
+"""
+
+
+def peak_kib(server):
+    return int(next(line for line in open(f"/proc/{server.pid}/status") if line.startswith("VmHWM")).split()[1])
+
+
+@pytest.mark.parametrize("sends", [
+    "one.sendall(b'{\"type\":\"stdout\",\"text\":\"'); [one.sendall(b'x' * (1 << 20)) for _ in range(15)]",  # no end of line, kept open
+    "one.sendall(b'{\"type\":\"result\",\"main\":true,\"data\":[' + b'0,' * (7 << 20) + b'0]}\\n')",  # a tree many times as large as its text
+    "[one.sendall(b'{\"type\":\"stdout\",\"text\":\"' + b'x' * (4 << 20) + b'\"}\\n') for _ in range(1000)]",  # without end
+], ids=["a line without end", "a large tree", "lines without end"])
+def test_what_a_hostile_interpreter_sends_is_bounded_for_all_who_ask(own_server, sends):
+    """Forty clients at once, each fed by a guest that plays the interpreter: the server keeps what one sandbox may have, and serves others."""
+    server = own_server()
+    sandbox, other = server.client.create(), server.client.create()
+    path = f"{TOP}/sandboxes/{sandbox.id}"
+    context = server.client.post(f"{path}/contexts", {}).json["id"]
+    player = Records(server.client, "POST", f"{path}/code", {"code": PLAYER.replace("SENDS", sends), "context": context}, accept=NDJSON)
+    assert player.next().event == "started"
+    run(server.client, other, "1")
+    with open(f"/proc/{server.pid}/clear_refs", "w") as file:
+        file.write("5")
+    before = peak_kib(server)
+
+    def ask(i):
+        answer = server.client.post(f"{path}/code", {"code": "1", "context": context, "timeoutMs": 2000})
+        return answer.json["error"]["name"] if answer.status == 200 and "error" in answer.json else answer.status
+    told = together(*[lambda i=i: ask(i) for i in range(40)])
+    assert set(told) <= {"OutputLimit", "TimeoutError"}, told
+    assert peak_kib(server) - before < 260 << 10, f"{(peak_kib(server) - before) >> 10} MiB"
+    assert value(run(server.client, other, "6 * 7")) == "42"
+    player.raw.close()
+    server.end()

@@ -69,12 +69,27 @@ int code_start(struct contexts *contexts, const struct actor *actor, const char 
     }
     hold(sandbox, 1);
     out->sandbox = sandbox_ref(sandbox);
+    out->contexts = contexts;
     return 0;
+}
+
+bool code_run_take(struct code_run *run, uint64_t bytes)
+{
+    if (!run->sandbox)
+        return false;
+    if (bytes < run->taken)
+        code_memory_give(&run->contexts->memory, run->sandbox, run->taken - bytes);
+    else if (bytes > run->taken &&
+             !code_memory_take(&run->contexts->memory, run->sandbox, bytes - run->taken))
+        return false;
+    run->taken = bytes;
+    return true;
 }
 
 void code_run_clear(struct code_run *run)
 {
     if (run->sandbox) {
+        (void)code_run_take(run, 0);
         hold(run->sandbox, -1);
         sandbox_touch(run->sandbox);
         sandbox_free(run->sandbox);

@@ -6,7 +6,7 @@
  * and its reason of ending is known. It listens on a socket of the box's network that is named after it. A run is a connection to that: the request goes in, lines of JSON
  * come out; who closes it interrupts the code. One run at a time in a context, others wait for their turn. An interpreter that has ended is started anew by the next run,
  * with nothing of what was defined. docs/internals/code.md has the lines.
- * Threads: any but loops; code_run_clear: any.
+ * Threads: any but loops; code_run_clear and code_run_take: any.
  */
 #pragma once
 #include "base/auto.h"
@@ -94,7 +94,15 @@ struct code_run {
     int fd;
     struct buffer request;
     struct sandbox *sandbox;
+    struct contexts *contexts; // that count
+    uint64_t taken;            // by code_run_take
 };
 int code_start(struct contexts *contexts, const struct actor *actor, const char *sandbox_id,
                const struct code_request *request, struct code_run *out, struct error *err);
 void code_run_clear(struct code_run *run);
+
+/*
+ * Counts so many bytes more that are kept of what the interpreter sends, or (less than before) gives back: `bytes` is all of it. False: the sandbox, its organisation or the
+ * server has no room for that, and nothing changes. Until code_run_clear.
+ */
+bool code_run_take(struct code_run *run, uint64_t bytes);

@@ -6,11 +6,13 @@
 #pragma once
 #include "base/lock.h"
 #include "core/code/code.h"
+#include "core/code/code_memory.h"
 
 #define CODE_STRIPES 64
 
 struct contexts {
-    struct executions *executions;      // borrowed
+    struct executions *executions; // borrowed
+    struct code_memory memory;
     struct lock starting[CODE_STRIPES]; // by sandbox: one of its interpreters is started at a time
 };
 

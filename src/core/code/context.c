@@ -29,6 +29,7 @@ struct contexts *contexts_new(struct executions *executions)
 
     contexts->executions = executions;
     executions->sandboxes->resident = resident_describe();
+    code_memory_init(&contexts->memory);
     for (size_t i = 0; i < CODE_STRIPES; i++)
         lock_init(&contexts->starting[i], LOCK_CONTEXTS);
     return contexts;
@@ -40,6 +41,7 @@ void contexts_free(struct contexts *contexts)
         return;
     for (size_t i = 0; i < CODE_STRIPES; i++)
         lock_clear(&contexts->starting[i]);
+    code_memory_clear(&contexts->memory);
     free(contexts);
 }
 

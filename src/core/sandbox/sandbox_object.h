@@ -58,6 +58,9 @@ struct sandbox {
     uint64_t
         restore_count; // how often it has begun to go back to a checkpoint; changed under record_lock only
 
+    uint64_t
+        code_bytes; // of the server's memory that what its interpreters send takes; code_memory.h
+
     struct quota_share share; // what is counted for it; account/quota.h
 
     const char *const *runtime_env; // of its runtime, in one allocation; never changed; or NULL

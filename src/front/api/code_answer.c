@@ -11,7 +11,7 @@
 
 static const struct answer_field error_fields[] = {
     {"name", ANSWER_TEXT, .is_needed = true,
-     .help = "of the exception; TimeoutError, ContextEnded and ExitStatus are ours"},
+     .help = "of the exception; TimeoutError, ContextEnded, OutputLimit and ExitStatus are ours"},
     {"value", ANSWER_TEXT, .is_needed = true, .help = "what it says"},
     {"traceback", ANSWER_TEXT, .is_needed = true, .help = "for people"},
     {0},
@@ -20,7 +20,7 @@ static const struct answer_field error_fields[] = {
 const struct answer_field code_answer_fields[] = {
     {"context", ANSWER_TEXT, .is_needed = true, .help = "where it ran: to run more there"},
     {"language", ANSWER_TEXT, .is_needed = true},
-    {"count", ANSWER_INTEGER, .help = "runs in this context so far"},
+    {"count", ANSWER_INTEGER, .help = "runs in this context so far; 0: it did not begin"},
     {"stdout", ANSWER_TEXT, .is_needed = true},
     {"stderr", ANSWER_TEXT, .is_needed = true},
     {"results", ANSWER_JSON, .is_needed = true,
@@ -34,6 +34,9 @@ const struct answer_field code_answer_fields[] = {
 };
 
 // ---- one answer ----
+
+#define ERROR_BYTES                                                                                \
+    (64u << 10) // of an error, which is told also where there is no room for more output
 
 struct whole {
     struct buffer out, err, results, error, count;
@@ -123,8 +126,11 @@ static int whole_add(void *data, const struct data_value *line, const char *text
 {
     struct whole *whole = data;
 
+    bool is_short_error =
+        length <= ERROR_BYTES && strcmp(value_get(line, "type")->text, "error") == 0;
+
     (void)out;
-    if (kept(whole) + length > CODE_FOLLOW_BYTES / 4) {
+    if (kept(whole) + length > CODE_FOLLOW_BYTES / 4 && !is_short_error) {
         whole->is_truncated |= strcmp(value_get(line, "type")->text, "end") != 0;
         return 0;
     }
@@ -146,10 +152,11 @@ static int whole_finish(void *data, const struct context_info *context, struct b
     json_string_end(&json);
     json_key(&json, "language");
     json_string(&json, code_language_names[context->language]);
-    if (whole->count.length) {
-        json_key(&json, "count");
+    json_key(&json, "count");
+    if (whole->count.length)
         json_raw(&json, whole->count.data, whole->count.length);
-    }
+    else
+        json_integer(&json, 0);
     json_key(&json, "stdout");
     json_bytes(&json, whole->out.data ? whole->out.data : "", whole->out.length);
     json_key(&json, "stderr");

@@ -3,6 +3,7 @@
 #include "front/e2b/e2b_code.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "data/json_writer.h"
 #include "net/request.h"
 
@@ -61,13 +62,25 @@ static const struct {
     {"application/json", "json"},  {"application/javascript", "javascript"},
 };
 
-static const struct data_value *child(const struct data_value *list, size_t index)
-{
-    const struct data_value *at = list->first;
+#define CELLS ((size_t)4 << 20) // of a frame that is told by columns
 
-    while (at && index--)
-        at = at->next;
-    return at;
+/* One cell of each row: the next where the row has one. */
+static void put_column(struct json_writer *json, const struct data_value **cells, size_t count)
+{
+    json_list_begin(json);
+    for (size_t i = 0; i < count; i++) {
+        if (cells[i])
+            json_value(json, cells[i]);
+        else
+            json_null(json);
+    }
+    json_list_end(json);
+}
+
+static void go_on(const struct data_value **cells, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        cells[i] = cells[i] ? cells[i]->next : NULL;
 }
 
 /* A frame, by columns. */
@@ -77,23 +90,20 @@ static void put_table(struct json_writer *json, const struct data_value *table)
     const struct data_value *rows = value_get(table, "data");
     size_t index = 0;
 
-    if (!columns || columns->kind != VALUE_LIST || !rows || rows->kind != VALUE_LIST)
+    if (!columns || columns->kind != VALUE_LIST || !rows || rows->kind != VALUE_LIST ||
+        (columns->count && rows->count > CELLS / columns->count))
         return;
+    autofree const struct data_value **cells = xcalloc(rows->count + 1, sizeof *cells);
+    for (const struct data_value *row = rows->first; row; row = row->next)
+        cells[index++] = row->kind == VALUE_LIST ? row->first : NULL;
     json_key(json, "data");
     json_map_begin(json);
-    for (const struct data_value *column = columns->first; column; column = column->next, index++) {
-        if (column->kind != VALUE_STRING && column->kind != VALUE_NUMBER)
-            continue;
-        json_key_exact(json, column->text, column->length);
-        json_list_begin(json);
-        for (const struct data_value *row = rows->first; row; row = row->next) {
-            const struct data_value *cell = row->kind == VALUE_LIST ? child(row, index) : NULL;
-            if (cell)
-                json_value(json, cell);
-            else
-                json_null(json);
+    for (const struct data_value *column = columns->first; column; column = column->next) {
+        if (column->kind == VALUE_STRING || column->kind == VALUE_NUMBER) {
+            json_key_exact(json, column->text, column->length);
+            put_column(json, cells, index);
         }
-        json_list_end(json);
+        go_on(cells, index);
     }
     json_map_end(json);
 }
