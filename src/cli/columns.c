@@ -226,6 +226,7 @@ int columns_act(struct invocation *invocation, const char *method, const char *p
     if (!invocation->is_json) {
         autofree char *clean = say_clean(sentence);
         say_done("%s", clean);
+        say_left_out(burrow_answer_value(answer));
         return 0;
     }
     const struct burrow_value *value = burrow_answer_value(answer);

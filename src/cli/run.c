@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "cli/exit.h"
+#include "cli/mount_option.h"
 #include "cli/relay.h"
 #include "cli/run_image.h"
 #include "cli/run_network.h"
@@ -67,6 +68,10 @@ static const struct option_row rows[] = {
      "set a variable; KEY alone takes yours (repeatable)", NULL, 0, 0},
     {"file", 'f', OPTION_LIST, offsetof(struct run_options, files), "PATH:LOCAL",
      "put the local file LOCAL at PATH in the sandbox first (repeatable)", NULL, 0, 0},
+    {"mount", 0, OPTION_LIST, offsetof(struct run_options, mounts), "LOCAL:SANDBOX[:ro]",
+     "show the directory LOCAL of this machine at SANDBOX, with the rights of its owner; ':ro' to "
+     "be read alone (repeatable)",
+     NULL, 0, 0},
     {"workdir", 'w', OPTION_TEXT, offsetof(struct run_options, directory), "PATH",
      "working directory (default /workspace, or the image's own)", NULL, 0, 0},
     {"user", 'u', OPTION_TEXT, offsetof(struct run_options, user), "USER[:GROUP]",
@@ -118,6 +123,8 @@ static const char *const examples[] = {
     "$ burrow run -- python3 -c 'print(6 * 7)'",
     "$ burrow run --runtime host:latest --memory 256Mi --timeout 10s -- make test",
     "$ burrow run --file /workspace/a.py:./a.py -- python3 a.py",
+    "$ burrow run --mount .:/workspace -- make",
+    "$ burrow run --mount ./data:/data:ro -- wc -l /data/list.csv",
     "$ echo hello | burrow run -- tr a-z A-Z",
     "$ burrow run --json -- uname -a",
     "$ burrow run --allow 'mirror.example.org:443' -- curl https://mirror.example.org/",
@@ -145,6 +152,7 @@ struct run {
     struct runtime_image *image;
     struct box *box;
     struct run_network network;
+    struct run_mounts mounts;
     char *runtime; // its full name, which the options name from then on
     struct relay relay;
     bool has_relay;
@@ -232,6 +240,8 @@ static int launch(struct run *run, struct error *err)
         .n_layers = image->n_layers,
         .binds = binds,
         .n_binds = image->n_binds,
+        .mounts = run->mounts.mounts,
+        .n_mounts = run->mounts.count,
         .hold_fd = image->lock_fd,
         .limits = o->limits,
         .owner_loss = BOX_END,
@@ -581,7 +591,8 @@ static bool has_own_command(const struct run_options *o)
 
 static int do_run(struct run *run, char **command, struct error *err)
 {
-    if (engine_need_root(err) < 0 || check_files(&run->options, err) < 0)
+    if (engine_need_root(err) < 0 || check_files(&run->options, err) < 0 ||
+        run_mounts_open(&run->options.mounts, &run->mounts, err) < 0)
         return -1;
     if (relay_init(&run->relay, err) < 0) // from here on signals are ours to forward
         return -1;
@@ -615,6 +626,7 @@ static void free_run(struct run *run)
 {
     box_free(run->box);
     run_network_clear(&run->network);
+    run_mounts_clear(&run->mounts);
     engine_free(run->engine);
     runtime_image_free(run->image);
     free(run->runtime);
@@ -622,6 +634,7 @@ static void free_run(struct run *run)
         relay_clear(&run->relay);
     option_list_clear(&run->options.env);
     option_list_clear(&run->options.files);
+    option_list_clear(&run->options.mounts);
     option_list_clear(&run->options.allow);
     option_list_clear(&run->options.deny);
     option_list_clear(&run->options.dependencies);

@@ -58,6 +58,7 @@ static void fill(struct invocation *invocation, const struct run_options *o,
     invocation->packages = o->packages;
     invocation->env = o->env;
     invocation->files = o->files;
+    invocation->mounts = o->mounts;
     invocation->has_network = o->has_network || o->allow.count || o->deny.count;
     invocation->allow = o->allow;
     invocation->deny = o->deny;
@@ -119,6 +120,8 @@ int run_remote(const struct run_options *o, const struct run_remote *remote, cha
     struct burrow_error failure = {0};
 
     invocation_init(&invocation, NULL);
+    if (!is_named && !here && o->mounts.count)
+        here = "--mount"; // a server may refuse it, this machine's own runs do not
     if (remote->is_local || (here && !is_named))
         return there ? error_set(err, ERROR_INVALID,
                                  "%s needs a server, and %s is for a run here: leave one out",

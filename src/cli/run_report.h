@@ -14,7 +14,7 @@ struct run_options {
     struct limits limits;
     uint64_t timeout_ms, output_cap_bytes;
     const char *runtime, *directory, *user, *data_dir;
-    struct option_list env, files, dependencies, packages;
+    struct option_list env, files, dependencies, packages, mounts;
     bool has_tty, is_quiet, is_json, has_timestamps;
     bool has_network;
     struct option_list allow, deny; // rules of the network

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/mem.h"
 #include "cli/listing.h"
+#include "cli/mount_option.h"
 #include "cli/remote_run.h"
 #include "cli/say.h"
 #include "data/json.h"
@@ -90,6 +91,8 @@ static int put_network(const struct invocation *invocation, struct json_writer *
 int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
                         struct burrow_error *err)
 {
+    struct error error = {0};
+
     put_limits(invocation, json);
     say_put_text(json, "runtime", invocation->runtime);
     say_put_text(json, "snapshot", invocation->snapshot);
@@ -99,6 +102,8 @@ int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
     remote_write_strings(json, "packages", &invocation->packages);
     if (put_network(invocation, json, err) < 0 || remote_write_env(json, &invocation->env, err) < 0)
         return -1;
+    if (mount_options_write(json, &invocation->mounts, &error) < 0)
+        return say_fail(err, BURROW_INVALID, "%s", error.text);
     return remote_write_files(json, &invocation->files, err);
 }
 

@@ -29,6 +29,9 @@
                "set a variable; KEY alone takes yours (repeatable)"),                              \
         OPTION("file", 'f', OPTION_LIST, files, "PATH:LOCAL",                                      \
                "put the local file LOCAL at PATH in it (repeatable)"),                             \
+        OPTION("mount", 0, OPTION_LIST, mounts, "LOCAL:SANDBOX[:ro]",                              \
+               "show this directory of the server's machine at SANDBOX, where its operator "       \
+               "allows it (repeatable)"),                                                          \
         OPTION("scope", 0, OPTION_LIST, scopes, "SCOPE", "kept with it (repeatable)"),             \
         OPTION("project-id", 0, OPTION_TEXT, project_id, "ID", "which project it belongs to")
 

@@ -331,6 +331,16 @@ void say_note(const char *format, ...)
     (void)fputc('\n', stderr);
 }
 
+void say_left_out(const struct burrow_value *answer)
+{
+    const struct burrow_value *item = burrow_first(burrow_get(answer, "leftOut"));
+
+    for (; item; item = burrow_next(item)) {
+        autofree char *clean = say_clean(burrow_text(item));
+        say_note("left out: %s, a directory of the host", clean);
+    }
+}
+
 bool say_confirm(bool is_confirmed, const char *format, ...)
 {
     va_list arguments;

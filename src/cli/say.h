@@ -67,6 +67,9 @@ void say_done(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* On stderr: "burrow: sentence". */
 void say_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* On stderr: the host directories that were left out of what was taken of a sandbox, where its answer names some. */
+void say_left_out(const struct burrow_value *answer);
+
 /* "y/N" on the terminal: whether it was a yes. Without a terminal, or where `is_confirmed`: true. */
 bool say_confirm(bool is_confirmed, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -45,6 +45,7 @@ static int tell_snapshot(struct invocation *invocation, const struct burrow_valu
     if (!invocation->is_json) {
         say_done("%s %s%s%s", word, value_text(value, "id"),
                  *value_text(value, "tag") ? ", tag " : "", value_text(value, "tag"));
+        say_left_out(value);
         return 0;
     }
     json_writer_init(&json, &text);
@@ -352,6 +353,7 @@ static int diff(struct invocation *invocation, struct burrow_error *err)
                  burrow_integer(burrow_get(value, "changed"), 0),
                  burrow_integer(burrow_get(value, "removed"), 0),
                  burrow_truth(burrow_get(value, "truncated")) ? "; not all are shown" : "");
+    say_left_out(value);
     return 0;
 }
 
@@ -376,6 +378,7 @@ static int fork_sandbox(struct invocation *invocation, struct burrow_error *err)
     else
         say_done("forked %s: %s", invocation->operands[0],
                  value_text(burrow_answer_value(answer), "id"));
+    say_left_out(burrow_answer_value(answer));
     return 0;
 }
 

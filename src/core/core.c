@@ -69,6 +69,8 @@ static void copy_settings(struct core *core, const struct core_settings *setting
         settings->spare_directory ? xstrdup(settings->spare_directory) : NULL;
     core->settings.archive_program =
         settings->archive_program ? xstrdup(settings->archive_program) : NULL;
+    core->settings.mount_allow =
+        settings->mount_allow && *settings->mount_allow ? xstrdup(settings->mount_allow) : NULL;
     core->settings.webhook_networks =
         settings->webhook_networks ? xstrdup(settings->webhook_networks) : NULL;
     core->settings.debian_mirror =
@@ -272,6 +274,7 @@ void core_free(struct core *core)
     free((char *)core->settings.default_runtime);
     free((char *)core->settings.spare_directory);
     free((char *)core->settings.archive_program);
+    free((char *)core->settings.mount_allow);
     free((char *)core->settings.webhook_networks);
     free((char *)core->settings.debian_mirror);
     free((char *)core->settings.npm_registry);

@@ -6,7 +6,6 @@
 #include "base/descriptors.h"
 #include "base/label.h"
 #include "base/log.h"
-#include "base/log_ids.h"
 #include "base/mem.h"
 #include "core/core.h"
 #include "core/create_impl.h"
@@ -22,6 +21,7 @@
 #include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/sandbox_modify.h"
 #include "core/sandbox/ending.h"
+#include "core/sandbox/host_mounts.h"
 #include "core/sandbox/file_impl.h"
 #include "core/sandbox/file_work.h"
 #include "core/sandbox/monitor.h"
@@ -71,7 +71,6 @@ static int check_path(const char *path, const char *what, struct error *err)
 static int check(const struct core *core, const struct sandbox_request *request, struct error *err)
 {
     const struct ceilings *most = &core->settings.ceilings;
-
     const char *fault =
         request->is_name_unique && request->name ? sandbox_name_fault(request->name) : NULL;
 
@@ -87,7 +86,8 @@ static int check(const struct core *core, const struct sandbox_request *request,
     if (limits_check(&request->limits, err) < 0 ||
         limits_check_most(&request->limits, &most->sandbox, "this server", true, err) < 0 ||
         ceiling_check_time("idle-timeout", request->idle_timeout_ms, most->idle_timeout_ms, err) <
-            0)
+            0 ||
+        host_mounts_check(&core->settings, request->mounts, request->n_mounts, err) < 0)
         return -1;
     for (size_t i = 0; i < request->n_ports; i++) {
         if (port_check(&request->ports[i], err) < 0)
@@ -161,6 +161,7 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .runtime = runtime,
         .dependencies = creation->dependencies,
         .packages = creation->packages,
+        .mounts = creation->mounts,
         .snapshot = request->fork_of ? creation->fork.snapshot : creation->snapshot.id,
         .layers = request->fork_of ? creation->fork.layers : creation->snapshot.layers,
         .command = {.argv = request->command ? request->command->command.argv : NULL,
@@ -581,6 +582,7 @@ void creation_clear(struct creation *creation)
     network_wish_clear(&creation->network);
     free(creation->dependencies);
     free(creation->packages);
+    free(creation->mounts);
 }
 
 /* The row, and that this is the answer to the request: whoever sends it again gets the same. */
@@ -670,10 +672,10 @@ static int find_origin(struct creation *creation, struct error *err)
     const struct sandbox_request *request = creation->request;
     struct core *core = creation->core;
 
-    if (request->fork_of)
+    if (request->fork_of) {
         add_packages(creation, NULL, NULL);
-    if (request->fork_of)
         return fork_files_take(&creation->fork, core, creation->actor, request->fork_of, err);
+    }
     if (request->snapshot && snapshot_find_ready(core->snapshots, creation->actor,
                                                  request->snapshot, &creation->snapshot, err) < 0)
         return -1;
@@ -773,6 +775,7 @@ int sandbox_create(struct core *core, const struct actor *actor,
         actor_refuse_token(actor, "make sandboxes", err) < 0 || check_runtime(&creation, err) < 0 ||
         once_claim(core->accounts, actor, request->once, &is_new, earlier, err) < 0)
         return -1;
+    creation.mounts = mount_wishes_pack(request->mounts, request->n_mounts);
     if (!is_new)
         return recall(core, actor, earlier, out, first, err);
     if (find_origin(&creation, err) < 0) {

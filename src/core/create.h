@@ -9,6 +9,7 @@
 #include "core/execution/execution.h"
 #include "core/network/network_change.h"
 #include "core/port/port.h"
+#include "core/sandbox/mount_wish.h"
 #include "core/sandbox/sandbox_info.h"
 
 struct core;
@@ -58,6 +59,8 @@ struct sandbox_request {
     } when_unbuilt;
     const struct port_request *ports; // that are reached from outside
     size_t n_ports;
+    const struct mount_wish *mounts; // directories of the host; a fork gets none
+    size_t n_mounts;
     struct port_info *exposed; // what became of each, told to the caller; NULL where n_ports is 0
 };
 

@@ -22,6 +22,7 @@ struct creation {
     char runtime[RUNTIME_REFERENCE_TEXT]; // that was asked for, as it is recorded; "": none was
     struct limits needed;                 // by that
     char *dependencies, *packages; // packed: what was asked for and what its origin has; NULL: none
+    char *mounts;                  // packed: directories of the host; NULL: none
     struct sandbox *sandbox;
     struct execution *execution; // of the first command, or NULL
     struct network_wish network;

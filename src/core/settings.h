@@ -77,6 +77,8 @@ struct core_settings {
     const char *npm_registry;    // likewise; NULL: npm's own
     int64_t packages_keep_ms;    // how long packages installed for a sandbox are kept unused
     const char *spare_directory; // made ahead in them: where the fronts' commands start; NULL: none
+    const char *
+        mount_allow; // directories that sandboxes may be given such below, with commas between; NULL: none
     const char *webhook_networks; // that webhooks may be in beside public ones; NULL: none
     bool is_webhook_http_allowed; // else https alone
     struct network_settings network;

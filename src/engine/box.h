@@ -109,6 +109,17 @@ struct box_bind {
     const char *box;
 };
 
+/*
+ * A host directory as root of the box may use it: with the rights that its owner has outside (host_dir.h). Its files are in no layer and
+ * under no limit of the box's disk.
+ */
+struct box_mount {
+    int fd;          // of the directory, O_PATH does; the caller's
+    const char *box; // host_dir_check_target; made where it is missing
+    bool is_read_only;
+};
+#define BOX_MAX_MOUNTS 8
+
 struct box_spec {
     const char *const *layers; // host directories, top first: the read-only root
     size_t n_layers;
@@ -116,6 +127,8 @@ struct box_spec {
     size_t n_saved;
     const struct box_bind *binds;
     size_t n_binds;
+    const struct box_mount *mounts;
+    size_t n_mounts;
     int hold_fd;          // PID 1 keeps a copy open (a runtime's lock); -1: none
     struct limits limits; // zero fields: none
     uint64_t max_inodes;  // that it makes, where the volume counts them; 0: no limit

@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <sched.h>
@@ -187,6 +188,64 @@ static int attach_binds(struct launch *l)
             return -1;
     }
     return 0;
+}
+
+/* A directory below `at`, made where it is missing. A link is not followed. */
+static int enter_directory(int at, const char *name)
+{
+    const uint64_t flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    const uint64_t resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH;
+    int fd = sys_openat2(at, name, flags, 0, resolve);
+
+    if (fd >= 0 || errno != ENOENT || syscall(SYS_mkdirat, at, name, 0755) < 0)
+        return fd;
+    return sys_openat2(at, name, flags, 0, resolve);
+}
+
+static int open_target(const char *path)
+{
+    char name[NAME_MAX + 1];
+    int at = sys_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    for (path += strspn(path, "/"); at >= 0 && *path; path += strspn(path, "/")) {
+        size_t length = strcspn(path, "/"); // was checked: host_dir_check_target
+        memcpy(name, path, length);
+        name[length] = '\0';
+        int next = enter_directory(at, name);
+        int code = errno;
+        (void)sys_close(at);
+        errno = code;
+        at = next;
+        path += length;
+    }
+    return at;
+}
+
+static int attach_host_dir(int mount_fd, const char *path)
+{
+    int target = open_target(path);
+    if (target < 0)
+        return -1;
+    int result =
+        sys_move_mount(mount_fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+    (void)sys_close(target);
+    return result;
+}
+
+/* What is made on the way is root's of the box. */
+static int attach_host_dirs(struct launch *l)
+{
+    if (l->n_mounts == 0)
+        return 0;
+    mode_t before = umask(022);
+    if (become_mounter(l, true) < 0)
+        return -1;
+    for (l->n_attached = 0; l->n_attached < l->n_mounts; l->n_attached++) {
+        if (attach_host_dir(l->mounts[l->n_attached], l->spec->mounts[l->n_attached].box) < 0)
+            return -1;
+    }
+    (void)umask(before);
+    return become_mounter(l, false);
 }
 
 static int configure(int context, const char *const *options)
@@ -478,10 +537,11 @@ static const struct {
     {"root.mount", mount_root},       {"root.leave", leave_root},
     {"proc.mount", mount_proc},       {"network.open", open_network},
     {"dev.mount", mount_dev},         {"meminfo.mount", mount_meminfo},
-    {"binds.mount", attach_binds},    {"kernel.mask", mask_kernel},
-    {"hostname.set", set_hostname},   {"limits.set", set_limits},
-    {"user.enter", enter_user},       {"rights.drop", drop_rights},
-    {"calls.filter", filter_calls},   {"init.execute", execute_init},
+    {"binds.mount", attach_binds},    {"mounts.attach", attach_host_dirs},
+    {"kernel.mask", mask_kernel},     {"hostname.set", set_hostname},
+    {"limits.set", set_limits},       {"user.enter", enter_user},
+    {"rights.drop", drop_rights},     {"calls.filter", filter_calls},
+    {"init.execute", execute_init},
 };
 
 const char *const *launch_enter_steps(void)

@@ -34,14 +34,20 @@ static int write_map(int proc_fd, const char *name, const char *map, struct erro
     return fd_write_knob(proc_fd, name, map, err);
 }
 
-static int fill(pid_t child, const char *map, int *out, struct error *err)
+/* Of users and of groups: lines of uid_map and gid_map. */
+struct maps {
+    char uids[48], gids[48];
+};
+
+static int fill(pid_t child, const struct maps *maps, int *out, struct error *err)
 {
     char path[32];
     (void)snprintf(path, sizeof path, "/proc/%d", (int)child);
     autofd proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc_fd < 0)
         return error_sys(err, "open %s", path);
-    if (write_map(proc_fd, "uid_map", map, err) < 0 || write_map(proc_fd, "gid_map", map, err) < 0)
+    if (write_map(proc_fd, "uid_map", maps->uids, err) < 0 ||
+        write_map(proc_fd, "gid_map", maps->gids, err) < 0)
         return -1;
     int fd = openat(proc_fd, "ns/user", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -87,10 +93,9 @@ static pid_t clone_as(uint32_t id, struct clone_args *args)
     return child;
 }
 
-int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err)
+static int create(uint32_t first_id, const struct maps *maps, int *out, struct error *err)
 {
     char stack[4096] __attribute__((aligned(16)));
-    char map[48];
     struct clone_args args = {
         .flags = CLONE_VM | CLONE_FILES | CLONE_NEWUSER,
         .stack = (uint64_t)(uintptr_t)stack,
@@ -99,7 +104,6 @@ int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err)
     sigset_t all;
     sigset_t before;
 
-    (void)snprintf(map, sizeof map, "0 %u %u\n", first_id, count);
     // The child shares our memory: a handler must not run in it.
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -109,9 +113,27 @@ int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err)
         return error_sys_code(
             err, -child,
             "make a user namespace (is user.max_user_namespaces 0, or is this a chroot?)");
-    int result = fill(child, map, out, err);
+    int result = fill(child, maps, out, err);
     (void)kill(child, SIGKILL);
     while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)
         ;
     return result < 0 ? error_wrap(err, "map ids from %u", first_id) : 0;
+}
+
+int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err)
+{
+    struct maps maps;
+
+    (void)snprintf(maps.uids, sizeof maps.uids, "0 %u %u\n", first_id, count);
+    (void)snprintf(maps.gids, sizeof maps.gids, "%s", maps.uids);
+    return create(first_id, &maps, out, err);
+}
+
+int idmap_create_one(uint32_t uid, uint32_t gid, uint32_t first_id, int *out, struct error *err)
+{
+    struct maps maps;
+
+    (void)snprintf(maps.uids, sizeof maps.uids, "%u %u 1\n", uid, first_id);
+    (void)snprintf(maps.gids, sizeof maps.gids, "%u %u 1\n", gid, first_id);
+    return create(first_id, &maps, out, err);
 }

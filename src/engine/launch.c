@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "engine/fixtures.h"
 #include "engine/gateway.h"
+#include "engine/host_dir.h"
 #include "engine/idmap.h"
 #include "engine/kernel.h"
 #include "engine/layer_impl.h"
@@ -38,6 +39,26 @@ static bool is_hostname(const char *text)
            !strchr("-.", text[length - 1]);
 }
 
+static int check_mounts(const struct box_spec *spec, struct error *err)
+{
+    if (spec->n_mounts > BOX_MAX_MOUNTS)
+        return error_refuse(err, ERROR_INVALID, "mounts",
+                            "a sandbox has at most %d host directories, not %zu", BOX_MAX_MOUNTS,
+                            spec->n_mounts);
+    for (size_t i = 0; i < spec->n_mounts; i++) {
+        if (host_dir_check_target(spec->mounts[i].box, err) < 0)
+            return error_about(err, "mounts");
+        for (size_t j = 0; j < i; j++) {
+            if (host_dir_targets_meet(spec->mounts[i].box, spec->mounts[j].box))
+                return error_refuse(err, ERROR_INVALID, "mounts",
+                                    "host directories at '%.200s' and '%.200s': one cannot lie in "
+                                    "the other",
+                                    spec->mounts[j].box, spec->mounts[i].box);
+        }
+    }
+    return 0;
+}
+
 static int check_spec(struct launch *l, struct error *err)
 {
     const struct box_spec *spec = l->spec;
@@ -50,6 +71,8 @@ static int check_spec(struct launch *l, struct error *err)
     if (spec->n_binds > LAUNCH_MAX_BINDS)
         return error_set(err, ERROR_INVALID, "a sandbox has at most %d binds, not %zu",
                          LAUNCH_MAX_BINDS, spec->n_binds);
+    if (check_mounts(spec, err) < 0)
+        return -1;
     if (!is_hostname(hostname))
         return error_set(err, ERROR_INVALID,
                          "hostname '%.80s' must be 1 to 63 letters, digits, '-' or '.', the first "
@@ -407,12 +430,34 @@ static int clone_binds(struct launch *l, struct error *err)
     return 0;
 }
 
+static int clone_host_dir(struct launch *l, const struct box_mount *mount, struct error *err)
+{
+    if (host_dir_refuse(mount->fd, l->engine->data_dir, err) < 0 ||
+        host_dir_refuse(mount->fd, ENGINE_RUN_DIR, err) < 0)
+        return -1;
+    int result = host_dir_clone(mount, l->first_id, &l->mounts[l->n_mounts], err);
+    stay_dumpable(l->engine);
+    return result;
+}
+
+static int clone_host_dirs(struct launch *l, struct error *err)
+{
+    for (size_t i = 0; i < l->spec->n_mounts; i++) {
+        if (clone_host_dir(l, &l->spec->mounts[i], err) < 0)
+            return error_about(err, "mounts");
+        l->n_mounts++;
+    }
+    return 0;
+}
+
 static void close_mounts(struct launch *l)
 {
     while (l->n_layers > 0)
         closep(&l->layers[--l->n_layers]);
     while (l->n_binds > 0)
         closep(&l->binds[--l->n_binds]);
+    while (l->n_mounts > 0)
+        closep(&l->mounts[--l->n_mounts]);
     closep(&l->saved);
     closep(&l->upper);
     closep(&l->dev);
@@ -484,7 +529,7 @@ static void reap(pid_t pid)
 /* Low numbers for everything that the box half uses. */
 static void move_fds(struct launch *l, struct low_move *move)
 {
-    int *fds[CGROUP_MAX_TASKS + LAUNCH_MAX_LAYERS + LAUNCH_MAX_BINDS + 16];
+    int *fds[CGROUP_MAX_TASKS + LAUNCH_MAX_LAYERS + LAUNCH_MAX_BINDS + BOX_MAX_MOUNTS + 16];
     int *const single[] = {
         &l->network_fd, &l->userns_fd,    &l->upper,       &l->dev,
         &l->meminfo,    &l->control_peer, &l->listener_fd, &l->box->slot_fd,
@@ -500,8 +545,25 @@ static void move_fds(struct launch *l, struct low_move *move)
         fds[count++] = &l->layers[i];
     for (unsigned i = 0; i < l->n_binds; i++)
         fds[count++] = &l->binds[i];
+    for (unsigned i = 0; i < l->n_mounts; i++)
+        fds[count++] = &l->mounts[i];
     low_fds_move(l->engine->low, fds, count, move);
     l->fds_end = move->low ? move->low->end : 0;
+}
+
+/* What is in the way of a host directory is the box's own files, which its guests may have made. */
+static int tell_failed_step(const struct launch *l, struct error *err)
+{
+    bool is_in_the_way = l->failed_errno == ELOOP || l->failed_errno == ENOTDIR ||
+                         l->failed_errno == EROFS || l->failed_errno == ENOENT;
+
+    if (strcmp(l->failed_step, "mounts.attach") != 0 || !is_in_the_way || *l->fault.step ||
+        l->n_attached >= l->n_mounts)
+        return error_sys_code(err, l->failed_errno, "launch step '%s'", l->failed_step);
+    return error_refuse(err, ERROR_INVALID, "mounts",
+                        "no host directory can be at '%.200s' in the sandbox: a link, a file or a "
+                        "read-only directory is in the way",
+                        l->spec->mounts[l->n_attached].box);
 }
 
 static int start_child(struct launch *l, struct error *err)
@@ -522,7 +584,7 @@ static int start_child(struct launch *l, struct error *err)
         return error_sys_code(err, (int)-pid, "start a process in new namespaces");
     if (l->failed_step) {
         reap((pid_t)pid);
-        return error_sys_code(err, l->failed_errno, "launch step '%s'", l->failed_step);
+        return tell_failed_step(l, err);
     }
     l->box->pid = (pid_t)pid;
     l->box->is_child = true;
@@ -545,6 +607,7 @@ static const struct step {
     {"layers.clone", clone_layers, close_mounts},
     {"fixtures.clone", clone_fixtures, NULL},
     {"binds.clone", clone_binds, NULL},
+    {"mounts.clone", clone_host_dirs, NULL},
     {"link.make", make_link, close_link},
     {"network.take", take_network, close_network},
     {"child.start", start_child, NULL},
@@ -611,6 +674,8 @@ static void spend_all(struct launch *l)
         spend(box, &l->layers[i]);
     for (unsigned i = 0; i < l->n_binds; i++)
         spend(box, &l->binds[i]);
+    for (unsigned i = 0; i < l->n_mounts; i++)
+        spend(box, &l->mounts[i]);
     spend(box, &l->scratch_fd);
     spend(box, &l->listener_fd);
     closep(&l->control_peer); // at once: who talks to a PID 1 that has died must hear of it

@@ -147,6 +147,9 @@ struct launch {
     int dev, meminfo;
     int binds[LAUNCH_MAX_BINDS];
     unsigned n_binds;
+    int mounts[BOX_MAX_MOUNTS];
+    unsigned n_mounts;
+    volatile unsigned n_attached;          // of these, by the box half
     int init_fd, mount_parent_fd, hold_fd; // as the box half finds the engine's and the caller's
     struct cgroup_entry entry;             // likewise
     int fds_end; // the box half shares the launcher's descriptors until it leaves with those below this; 0: it has a copy of its own

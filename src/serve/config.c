@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "core/network/network_wish.h"
 #include "core/port/port.h"
+#include "core/sandbox/mount_wish.h"
 #include "data/json_writer.h"
 #include "data/yaml.h"
 #include "net/http_server.h"
@@ -146,6 +147,9 @@ static const struct option_row rows[] = {
     ROW("preview-domain", OPTION_TEXT, preview_domain, "DOMAIN", "BURROW_PREVIEW_DOMAIN", 0, 0,
         "names PORT-ID.DOMAIN lead to exposed ports, at the addresses of --listen; "
         "https://DOMAIN[:PORT] says how clients reach it through a proxy (default: none)"),
+    ROW("mount-allow", OPTION_TEXT, mount_allow, "DIRS", "BURROW_MOUNT_ALLOW", 0, 0,
+        "sandboxes of every key may be given directories of this machine at or below these, "
+        "several with commas between (default: none)"),
     ROW("webhook-networks", OPTION_TEXT, webhook_networks, "NETWORKS", "BURROW_WEBHOOK_NETWORKS", 0,
         0,
         "networks that webhooks may be in beside public ones, several with commas between: "
@@ -608,6 +612,7 @@ static int check(const struct config *config, struct error *err)
         check_ssh_listen(config, err) < 0 || check_ports(config, err) < 0 ||
         (config->public_url && check_url(config->public_url, err) < 0) ||
         check_networks(config->webhook_networks, err) < 0 ||
+        mount_allow_check(config->mount_allow, err) < 0 ||
         runtime_reference_parse(config->runtime, &reference, err) < 0)
         return -1;
     if (!*config->agentuity.region || !*config->data_dir)
@@ -687,6 +692,7 @@ void config_core(const struct config *config, struct core_settings *out)
     out->audit_keep_ms = (int64_t)config->audit_keep_ms;
     out->usage_keep_ms = (int64_t)config->usage_keep_ms;
     out->max_events = config->max_events;
+    out->mount_allow = config->mount_allow;
     out->webhook_networks = config->webhook_networks;
     out->is_webhook_http_allowed = config->webhook_http && strcmp(config->webhook_http, "yes") == 0;
     out->network = config->network_settings;

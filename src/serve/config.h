@@ -53,6 +53,7 @@ struct config {
     const char *port_range;
     const char *preview_domain;
     uint64_t port_rest_ms;
+    const char *mount_allow;
     const char *webhook_networks;
     const char *webhook_http;
     const char *ssh_listen; // addresses, with commas between; NULL: none

@@ -60,6 +60,7 @@ static const struct field fields[] = {
     {"scopes", FIELD_TEXT, 0, AT(scopes)},
     {"dependencies", FIELD_TEXT, 0, AT(dependencies)},
     {"packages", FIELD_TEXT, 0, AT(packages)},
+    {"mounts", FIELD_TEXT, 0, AT(mounts)},
     {"asked", FIELD_TEXT, SANDBOX_PART_ASKED, AT(asked)},
     {"front_data", FIELD_TEXT, SANDBOX_PART_FRONT, AT(front_data)},
     {"mode", FIELD_NAME, 0, AT(mode), mode_names},

@@ -28,6 +28,7 @@ struct sandbox_record {
     const char *scopes;       // JSON
     const char *dependencies; // packed strings: apt packages over its runtime; NULL: none
     const char *packages;     // likewise of npm
+    const char *mounts;       // packed strings: directories of the host; NULL: none
     // SANDBOX_PART_ASKED
     const char *asked; // JSON: what a front says back word for word (sizes, durations)
     // SANDBOX_PART_FRONT

@@ -68,7 +68,12 @@ static void fail_every_step(const struct box_spec *spec, bool is_long_lived, boo
 static struct box_spec full_spec(void)
 {
     static const struct box_bind binds[] = {{"/usr", "/home"}};
+    static struct box_mount mounts[] = {{-1, "/mnt/host", true}};
     struct box_spec spec = plain_spec();
+    if (mounts[0].fd < 0)
+        mounts[0].fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    spec.mounts = mounts;
+    spec.n_mounts = 1;
     spec.binds = binds;
     spec.n_binds = 1;
     spec.hostname = "full";

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "core/sandbox/ending.h"
 #include "core/runtime/runtime.h"
+#include "core/sandbox/host_mounts.h"
 #include "core/runtime/runtimes.h"
 #include "base/strings.h"
 #include "core/sandbox/shapes.h"
@@ -131,6 +132,7 @@ static int launch(struct pool *pool, const struct runtime_image *image,
 {
     autofree struct box_bind *binds = borrow_binds(image);
     struct box_spec spec = describe(image, request, binds);
+    autoclear(host_mounts) mounts = {0};
     autostrings saved = {0};
     char scratch[80] = "";
     char id[ID_TEXT];
@@ -138,6 +140,10 @@ static int launch(struct pool *pool, const struct runtime_image *image,
     strings_unpack(request->layers, &saved);
     spec.saved = (const char *const *)saved.items;
     spec.n_saved = saved.count;
+    if (host_mounts_open(pool->sandboxes->settings, request->mounts, &mounts, err) < 0)
+        return -1;
+    spec.mounts = mounts.mounts;
+    spec.n_mounts = mounts.count;
     if (request->scratch) {
         (void)snprintf(scratch, sizeof scratch, "%s", request->scratch);
         spec.scratch = scratch;
@@ -232,7 +238,8 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
     if (image_get_with(pool->sandboxes->runtimes, request->runtime, additions, NULL, &image, err) <
         0)
         return -1;
-    bool is_common = !request->layers && !request->scratch && is_roomy(pool, request);
+    bool is_common =
+        !request->layers && !request->scratch && !request->mounts && is_roomy(pool, request);
     if (!(is_common && take_spare(pool, image, request, out)) &&
         launch(pool, image_runtime(image), request, out, err) < 0)
         return -1;
@@ -259,6 +266,7 @@ struct pool_request pool_request_of(const struct sandbox_record *record)
         .limits = record->limits,
         .dependencies = record->dependencies,
         .packages = record->packages,
+        .mounts = record->mounts,
         .layers = record->layers,
         .home = record->home,
         .user = record->command.user,

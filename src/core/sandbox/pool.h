@@ -24,6 +24,7 @@ struct pool_request {
     bool has_network;
     struct limits limits;
     const char *dependencies, *packages; // packed strings: over the runtime; NULL: none
+    const char *mounts;                  // packed strings: directories of the host; NULL: none
     const char *layers;  // packed strings: what lies over the runtime; NULL: nothing
     const char *scratch; // its files are there already; NULL: a new one
     const char *home;    // is going to be made in it; NULL: none

@@ -16,6 +16,7 @@ void sandbox_info_take(struct sandbox_info *out, struct sandbox_record *record)
         .scopes = take(record->scopes),
         .dependencies = take(record->dependencies),
         .packages = take(record->packages),
+        .mounts = take(record->mounts),
         .labels = take(record->labels),
         .asked = take(record->asked),
         .front_data = take(record->front_data),
@@ -59,10 +60,10 @@ void sandbox_info_take(struct sandbox_info *out, struct sandbox_record *record)
 void sandbox_info_clear(struct sandbox_info *info)
 {
     const char *const strings[] = {
-        info->id,       info->key_id,       info->name,         info->description,
-        info->metadata, info->dependencies, info->packages,     info->scopes,
-        info->asked,    info->runtime,      info->snapshot,     info->home,
-        info->reason,   info->error,        info->execution_id, info->front_data,
+        info->id,           info->key_id,   info->name,   info->description, info->metadata,
+        info->dependencies, info->packages, info->scopes, info->asked,       info->runtime,
+        info->snapshot,     info->home,     info->reason, info->error,       info->execution_id,
+        info->front_data,   info->mounts,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)

@@ -21,6 +21,7 @@ struct sandbox_info {
     const char *metadata; // JSON, as it was given; likewise scopes
     const char *scopes;
     const char *dependencies, *packages; // packed strings: over its runtime; NULL: none
+    const char *mounts;                  // packed: mount_wish.h; NULL: none
     const char *const *labels;           // "name=value", NULL-terminated
     const char *asked;                   // JSON: what the front wanted to say back
     const char *front_data;              // JSON: what a front keeps with it

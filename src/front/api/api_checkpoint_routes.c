@@ -2,6 +2,7 @@
 /* Checkpoints: moments of a sandbox's files to go back to. */
 #include "core/snapshot/checkpoint.h"
 #include "front/api/api.h"
+#include "front/api/mount_body.h"
 #include "web/reference.h"
 
 #define AT(member) offsetof(struct checkpoint_info, member)
@@ -15,7 +16,17 @@ static const struct answer_field checkpoint_fields[] = {
     {0},
 };
 #undef AT
-static const struct route_answer made_answers[] = {{201, checkpoint_fields}, {0}};
+
+struct made_answer {
+    struct checkpoint_info info;
+    const char *const *left_out;
+};
+static const struct answer_field made_fields[] = {
+    {"", ANSWER_BESIDE, offsetof(struct made_answer, info), .fields = checkpoint_fields},
+    {"leftOut", ANSWER_TEXTS, offsetof(struct made_answer, left_out), .help = MOUNT_LEFT_OUT_HELP},
+    {0},
+};
+static const struct route_answer made_answers[] = {{201, made_fields}, {0}};
 static const struct answer_field list_fields[] = {
     {"items", ANSWER_LIST, .is_needed = true, .fields = checkpoint_fields,
      .item_size = sizeof(struct checkpoint_info), .help = "all of them, the oldest first"},
@@ -43,7 +54,8 @@ static int make_checkpoint(struct call *call, struct error *err)
         return -1;
     if (checkpoint_create(call->core->snapshots, &call->actor, id, body.name, &info, err) < 0)
         return -1;
-    return api_answer(call, 201, checkpoint_fields, &info);
+    const struct made_answer answer = {info, mount_targets(call, id)};
+    return api_answer(call, 201, made_fields, &answer);
 }
 
 /* GET /api/v1/sandboxes/{sandbox}/checkpoints */

@@ -17,7 +17,7 @@ struct run_body {
     struct command_body command;
     const char *sandbox, *runtime, *snapshot, *name;
     const char **dependencies, **packages;
-    struct field_list labels;
+    struct field_list labels, mounts;
     struct limits limits;
     bool has_limits;
     struct network_body network;
@@ -51,6 +51,9 @@ static const struct field run_fields[] = {
      .has_offset = offsetof(struct run_body, has_limits), .help = "of its own sandbox"},
     {"network", FIELD_MAP, offsetof(struct run_body, network), .fields = network_body_fields,
      .has_offset = offsetof(struct run_body, has_network), .help = "of its own sandbox"},
+    {"mounts", FIELD_LIST, offsetof(struct run_body, mounts), .fields = mount_body_fields,
+     .item_size = sizeof(struct mount_wish), .maximum = MOUNT_WISHES_MAX,
+     .help = "of its own sandbox: directories of the server's machine"},
     {"filesChanged", FIELD_BOOL, offsetof(struct run_body, has_changes),
      .help = "whether the answer lists the files that differ from what the sandbox started from"},
     {"maxOutputBytes", FIELD_AMOUNT, offsetof(struct run_body, output_bytes), .minimum = 0,
@@ -88,6 +91,8 @@ static int check_body(const struct run_body *body, struct error *err)
         return fault(err, "name", words);
     if (body->labels.count)
         return fault(err, "labels", words);
+    if (body->mounts.count)
+        return fault(err, "mounts", words);
     if (body->has_network)
         return fault(err, "network", words);
     return body->has_limits ? fault(err, "limits", words) : 0;
@@ -145,6 +150,8 @@ static int start_alone(struct call *call, struct run *run, struct error *err)
         .packages = (const char *const *)body->packages,
         .limits = body->limits,
         .network = network_body_change(call, &body->network, false),
+        .mounts = body->mounts.items,
+        .n_mounts = body->mounts.count,
         .command = &run->command,
         .once = run->command.once,
     };

@@ -27,15 +27,17 @@ static const char *tag_of(const struct sandbox_info *info, char tag[TAG_TEXT])
 }
 
 static int answer_whole(struct call *call, int status, const struct sandbox_info *info,
-                        const struct answer_list *ports)
+                        const struct answer_list *ports, const char *const *left_out)
 {
-    struct sandbox_answer answer = sandbox_answer_of(info);
+    autoclear(sandbox_answer) answer = {0};
     char tag[TAG_TEXT];
     const struct http_header headers[] = {
         {"Content-Type", "application/json"}, {"ETag", tag_of(info, tag)}, {0}};
     struct error err = {0};
     autoreply reply = {0};
 
+    sandbox_answer_init(&answer, info);
+    answer.left_out = left_out;
     answer.has_ports = ports != NULL;
     if (ports)
         answer.ports = *ports;
@@ -50,7 +52,7 @@ static int answer_whole(struct call *call, int status, const struct sandbox_info
 
 static int answer_sandbox(struct call *call, int status, const struct sandbox_info *info)
 {
-    return answer_whole(call, status, info, NULL);
+    return answer_whole(call, status, info, NULL, NULL);
 }
 
 /* The same request may have been answered before: then its tokens are not known any more. */
@@ -69,7 +71,7 @@ static int answer_created(struct call *call, const struct sandbox_info *info,
         ports = port_answer_list(call, found.items, found.count);
     else
         return answer_sandbox(call, 201, info);
-    return answer_whole(call, 201, info, &ports);
+    return answer_whole(call, 201, info, &ports, NULL);
 }
 
 static const struct route_answer one_answers[] = {{200, sandbox_answer_fields}, {0}};
@@ -224,7 +226,8 @@ static int look(const struct poll *poll, bool is_last, struct error *err)
         return -1;
     if (!is_last && !is_time(states, info.state))
         return POLL_WAITS;
-    struct sandbox_answer answer = sandbox_answer_of(&info);
+    autoclear(sandbox_answer) answer = {0};
+    sandbox_answer_init(&answer, &info);
     answer.is_reached = (*states & sandbox_in(info.state)) != 0;
     (void)api_answer(poll->call, 200, sandbox_wait_fields, &answer);
     return POLL_ANSWERED;
@@ -326,7 +329,7 @@ static int fork_sandbox(struct call *call, struct error *err)
         return sandbox_body_fail(err);
     if (!once)
         delivery_watch(call, info.id);
-    return answer_sandbox(call, 201, &info);
+    return answer_whole(call, 201, &info, NULL, mount_targets(call, id));
 }
 
 #define ONE API_TOP "/sandboxes/{sandbox}"

@@ -2,6 +2,7 @@
 /* Snapshots: taken of sandboxes, listed, tagged, deleted. Builds are in api_build_routes.c, export and import in transfer_routes.c. */
 #include "front/api/api_page.h"
 #include "front/api/api_snapshot.h"
+#include "front/api/mount_body.h"
 #include "web/reference.h"
 
 #include <string.h>
@@ -73,6 +74,17 @@ static const struct answer_field whole_fields[] = {
 #undef AT
 const struct route_answer api_snapshot_answers[] = {{200, api_snapshot_fields}, {0}};
 const struct route_answer api_snapshot_made_answers[] = {{201, api_snapshot_fields}, {0}};
+
+struct made_answer {
+    struct snapshot_answer snapshot;
+    const char *const *left_out;
+};
+static const struct answer_field made_fields[] = {
+    {"", ANSWER_BESIDE, offsetof(struct made_answer, snapshot), .fields = api_snapshot_fields},
+    {"leftOut", ANSWER_TEXTS, offsetof(struct made_answer, left_out), .help = MOUNT_LEFT_OUT_HELP},
+    {0},
+};
+static const struct route_answer made_answers[] = {{201, made_fields}, {0}};
 static const struct route_answer whole_answers[] = {{200, whole_fields}, {0}};
 
 /* What is nobody's business stays with its organisation: of a public one of others neither the sandbox nor the parent is told. */
@@ -162,7 +174,8 @@ static int make_snapshot(struct call *call, struct error *err)
     if (call_once(call, &want.once, err) < 0 ||
         snapshot_create(call->core->snapshots, &call->actor, id, &want, &info, err) < 0)
         return -1;
-    return api_snapshot_answer(call, 201, &info);
+    const struct made_answer answer = {answer_of(call, &info), mount_targets(call, id)};
+    return api_answer(call, 201, made_fields, &answer);
 }
 
 // ---- GET /api/v1/snapshots ----
@@ -325,7 +338,7 @@ static int list_lineage(struct call *call, struct error *err)
 const struct route api_snapshot_routes[] = {
     {"POST", API_TOP "/sandboxes/{sandbox}/snapshots", ROUTE_SLOW, ACCESS_KEY, BODY_JSON,
      make_snapshot, .summary = "keeps a sandbox's files to start others from",
-     .fields = make_fields, .answers = api_snapshot_made_answers, .needs = SCOPE_MANAGE},
+     .fields = make_fields, .answers = made_answers, .needs = SCOPE_MANAGE},
     {"GET", API_TOP "/snapshots", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, list_snapshots,
      .summary = "snapshots, the newest first", .query = list_parameters, .answers = list_answers,
      .needs = SCOPE_READ},

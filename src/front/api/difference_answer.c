@@ -3,6 +3,7 @@
 #include "front/api/difference_answer.h"
 
 #include "base/auto.h"
+#include "front/api/mount_body.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +70,7 @@ const struct answer_field difference_answer_fields[] = {
     {"items", ANSWER_LIST, AT(entries), .is_needed = true, .fields = entry_fields,
      .item_size = sizeof(struct entry_answer)},
     {"truncated", ANSWER_BOOL, AT(is_truncated), .help = "there are more than `items` has"},
+    {"leftOut", ANSWER_TEXTS, AT(left_out), .help = MOUNT_LEFT_OUT_HELP},
     {0},
 };
 #undef AT

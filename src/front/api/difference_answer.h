@@ -13,10 +13,11 @@ struct difference_answer {
     uint64_t totals[DIFFERENCE_KINDS];
     struct answer_list entries;
     bool is_truncated;
+    const char *const *left_out; // NULL: nothing
 };
 extern const char *const difference_words[DIFFERENCE_KINDS]; // "added" …
 extern const struct answer_field difference_answer_fields[];
 
-/* All but `from` and `to`. Borrows from what was found; its own memory is the arena's. */
+/* All but `from`, `to` and `left_out`. Borrows from what was found; its own memory is the arena's. */
 void difference_answer_init(struct difference_answer *answer, struct arena *arena,
                             const struct difference *found);

@@ -2,6 +2,7 @@
 /* What has changed in a sandbox's files between two moments. */
 #include "front/api/api.h"
 #include "front/api/difference_answer.h"
+#include "front/api/mount_body.h"
 #include "web/reference.h"
 #include "web/client_watch.h"
 
@@ -30,6 +31,7 @@ static int get_difference(struct call *call, struct error *err)
         difference_get(call->core->snapshots, &call->actor, id, &want, &found, err) < 0)
         return -1;
     struct difference_answer answer = {from ? from : want.from, to ? to : want.to};
+    answer.left_out = mount_targets(call, id);
     difference_answer_init(&answer, call->arena, &found);
     return api_answer(call, 200, difference_answer_fields, &answer);
 }

@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "front/api/api_ids.h"
+#include "front/api/mount_body.h"
 #include "front/api/port_body.h"
 
 static const char *const modes[] = {
@@ -82,6 +83,15 @@ static const struct answer_field network_fields[] = {
         {"directory", ANSWER_TEXT, AT(directory), .help = "where commands start"},                 \
         {"user", ANSWER_TEXT, AT(user), .help = "whom they run as; not there: root"},              \
         {"network", ANSWER_MAP, AT(has_network), .is_needed = true, .fields = network_fields},     \
+        {"mounts",                                                                                 \
+         ANSWER_LIST,                                                                              \
+         AT(mounts),                                                                               \
+         .is_needed = true,                                                                        \
+         .fields = mount_answer_fields,                                                            \
+         .item_size = sizeof(struct mount_wish),                                                   \
+         .help = "directories of the server's machine"},                                           \
+        {"leftOut", ANSWER_TEXTS, AT(left_out),                                                    \
+         .help = "of a fork, when it is made: " MOUNT_LEFT_OUT_HELP},                              \
         {"ports",                                                                                  \
          ANSWER_LIST,                                                                              \
          AT(ports),                                                                                \
@@ -135,9 +145,9 @@ struct sandbox_entry sandbox_entry_of(const struct sandbox_info *info)
     };
 }
 
-struct sandbox_answer sandbox_answer_of(const struct sandbox_info *info)
+void sandbox_answer_init(struct sandbox_answer *answer, const struct sandbox_info *info)
 {
-    return (struct sandbox_answer){
+    *answer = (struct sandbox_answer){
         .entry = sandbox_entry_of(info),
         .metadata = info->metadata,
         .scopes = info->scopes,
@@ -148,4 +158,11 @@ struct sandbox_answer sandbox_answer_of(const struct sandbox_info *info)
         .used = {info->used.cpu_ms, usage_byte_seconds(info->used.memory_mib_ms),
                  info->used.egress_bytes},
     };
+    mount_wishes_unpack(info->mounts, &answer->wishes);
+    answer->mounts = (struct answer_list){answer->wishes.items, answer->wishes.count};
+}
+
+void sandbox_answer_clear(struct sandbox_answer *answer)
+{
+    mount_wishes_clear(&answer->wishes);
 }

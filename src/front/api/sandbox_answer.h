@@ -4,6 +4,7 @@
  * Threads: plain values.
  */
 #pragma once
+#include "core/sandbox/mount_wish.h"
 #include "core/sandbox/sandbox_info.h"
 #include "web/answer_table.h"
 
@@ -36,11 +37,15 @@ struct sandbox_answer {
     struct sandbox_usage used;
     struct answer_list ports; // when it is made
     bool has_ports;
+    struct answer_list mounts;
+    const char *const *left_out; // of a fork; NULL: nothing
+    struct mount_wishes wishes;  // what that is a list of
 };
 
 /* Strings are borrowed. */
 struct sandbox_entry sandbox_entry_of(const struct sandbox_info *info);
-struct sandbox_answer sandbox_answer_of(const struct sandbox_info *info);
+void sandbox_answer_init(struct sandbox_answer *answer, const struct sandbox_info *info);
+void sandbox_answer_clear(struct sandbox_answer *answer);
 
 extern const struct answer_field sandbox_entry_fields[];
 extern const struct answer_field sandbox_answer_fields[];

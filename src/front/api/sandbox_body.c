@@ -117,6 +117,10 @@ const struct field sandbox_create_fields[] = {
     {"ports", FIELD_LIST, AT(ports), .fields = port_body_fields,
      .item_size = sizeof(struct port_body), .maximum = PORTS_OF_SANDBOX,
      .help = "that are reached from outside; also with 'network' off"},
+    {"mounts", FIELD_LIST, AT(mounts), .fields = mount_body_fields,
+     .item_size = sizeof(struct mount_wish), .maximum = MOUNT_WISHES_MAX,
+     .help = "directories of the server's machine; in no snapshot, checkpoint, difference or fork "
+             "of it"},
     {"script", FIELD_TEXT, AT(first.script), .maximum = COMMAND_SCRIPT_MAX,
      .help = "text that 'sh -c' runs"},
     {0},
@@ -296,6 +300,8 @@ int sandbox_body_create(struct call *call, struct sandbox_request *out,
         .network = network_body_change(call, &body.network, false),
         .dependencies = (const char *const *)body.dependencies,
         .packages = (const char *const *)body.packages,
+        .mounts = body.mounts.items,
+        .n_mounts = body.mounts.count,
     };
     api_sandbox_defaults(out);
     fill_times(&body, out);
@@ -377,6 +383,7 @@ int sandbox_body_fail(struct error *err)
         {"network.allow", "network.allow"},
         {"network.deny", "network.deny"},
         {"network.secrets", "network.secrets"},
+        {"mounts", "mounts"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {

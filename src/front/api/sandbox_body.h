@@ -7,6 +7,7 @@
 #include "core/create.h"
 #include "core/sandbox/sandbox_modify.h"
 #include "front/api/command_body.h"
+#include "front/api/mount_body.h"
 #include "front/api/network_body.h"
 #include "front/api/port_body.h"
 #include "web/call.h"
@@ -16,7 +17,7 @@ struct sandbox_body {
     const char *name, *description, *project, *mode, *runtime, *snapshot, *expires_at, *on_idle;
     const struct data_value *metadata;
     const char *directory, *user;
-    struct field_list labels, env, ports;
+    struct field_list labels, env, ports, mounts;
     const char **scopes;
     const char **dependencies, **packages;
     struct command_body first; // its command, and files
