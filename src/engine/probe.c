@@ -66,6 +66,7 @@ const struct probe probe_table[] = {
     {"modprobe", "programs of unknown format in a sandbox", probe_modprobe},
     {"mmdebstrap", "builds base:latest and other runtimes", probe_mmdebstrap},
     {"apt-sources", "where packages of runtimes come from", probe_apt_sources},
+    {"ssh-host-key", "by which clients of SSH know this server again", probe_ssh_key, true},
     {0},
 };
 

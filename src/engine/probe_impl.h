@@ -44,6 +44,8 @@ probe_function probe_filesystem, probe_overlay, probe_overlay_fd, probe_idmapped
 probe_function probe_quota, probe_loop, probe_mkfs, probe_space;
 // probe_network.c
 probe_function probe_nftables, probe_forwarding, probe_forward_policy, probe_addresses;
+// probe_ssh.c
+probe_function probe_ssh_key;
 // probe_host.c
 probe_function probe_id_range, probe_namespace_limits, probe_pid_max, probe_inotify, probe_files;
 probe_function probe_mmdebstrap, probe_apt_sources, probe_core_pattern;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SSH into sandboxes with stock clients: commands, terminals, files, forwards."""
 import hashlib
+import json
 import os
 import pathlib
 import pty
@@ -599,4 +600,7 @@ def test_the_host_key_stays_and_is_roots_alone(server, api):
     assert (place.stat().st_mode & 0o777, (place / "host_ed25519_key").stat().st_mode & 0o777) == (0o700, 0o600)
     shown = subprocess.run(["ssh-keygen", "-l", "-f", place / "host_ed25519_key.pub"], capture_output=True, text=True).stdout
     assert shown.split()[1] == told["fingerprints"][0] and told["fingerprints"][0] in server.log
+    shown = subprocess.run([server.burrow, "doctor", "--json", "--data", server.data], capture_output=True, text=True, timeout=PATIENCE).stdout
+    probe = next(one for one in json.loads(shown) if one["name"] == "ssh-host-key")
+    assert (probe["state"], probe["detail"]) == ("fine", told["fingerprints"][0])
     assert told["address"].startswith("127.0.0.1:")
