@@ -192,8 +192,11 @@ static int follow(struct invocation *invocation, const char *path, struct burrow
         const char *event = value_text(record, "event");
         const struct burrow_value *data = burrow_get(record, "data");
         const char *side = *value_text(data, "stream") ? value_text(data, "stream") : event;
-        if (strcmp(event, "exit") == 0)
+        if (strcmp(event, "exit") == 0) {
+            if (burrow_truth(burrow_get(data, "outputLost")))
+                say_note(SAY_CUT);
             break;
+        }
         if (strcmp(side, "stdout") == 0 || strcmp(side, "stderr") == 0)
             result = write_piece(data, strcmp(side, "stderr") == 0 ? stderr : stdout, err);
     }

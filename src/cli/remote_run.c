@@ -252,8 +252,8 @@ static int take_end(struct relayed *relayed, const struct burrow_value *end,
         say_note("the time limit ended the command");
     else if (cause && strcmp(cause, "memory") == 0)
         say_note("the memory limit ended the command; --memory gives a sandbox more");
-    if (burrow_truth(burrow_get(end, "outputLost")))
-        say_note("it wrote more than the server keeps: what is above is cut");
+    if (burrow_truth(burrow_get(end, "outputLost")) && !relayed->is_cut)
+        say_note(SAY_CUT);
     if (relayed->is_cut)
         relayed->exit_code = EXIT_SIGNAL + SIGPIPE;
     return 0;

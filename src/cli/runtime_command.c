@@ -51,7 +51,7 @@ struct request {
             NULL                                                                                   \
     }
 
-static const struct option_row plain_rows[] = {DATA_ROW, {0}};
+static const struct option_row plain_rows[] = {JSON_ROW, DATA_ROW, {0}};
 #define WHERE_ROW(name, member, argument, help)                                                    \
     {                                                                                              \
         name, 0, OPTION_TEXT, offsetof(struct request, where.member), argument, help, NULL         \
@@ -431,6 +431,33 @@ static int add(struct request *request, int *code, struct error *err)
     return -1;
 }
 
+/* {"success":true,"name":"base:latest", …} */
+static int tell_done(const struct request *request, const struct runtime_status *status,
+                     const char *target, struct error *err)
+{
+    autofree char *name = xasprintf("%s:%s", request->reference.name, request->reference.tag);
+    autobuffer text = {0};
+    struct json_writer json;
+
+    json_writer_init(&json, &text);
+    json_map_begin(&json);
+    json_key(&json, "success");
+    json_bool(&json, true);
+    write_text(&json, "name", name);
+    write_text(&json, "target", target);
+    if (status) {
+        json_key(&json, "sizeBytes");
+        json_natural(&json, status->bytes);
+        json_key(&json, "files");
+        json_natural(&json, status->files);
+    }
+    json_map_end(&json);
+    if (json_writer_finish(&json, err) < 0)
+        return -1;
+    puts(text.data);
+    return 0;
+}
+
 static int export_it(struct request *request, int *code, struct error *err)
 {
     autofree char *reference = xasprintf("%s:%s", request->reference.name, request->reference.tag);
@@ -438,6 +465,8 @@ static int export_it(struct request *request, int *code, struct error *err)
 
     if (runtime_export(request->data_dir, reference, target, err) < 0)
         return -1;
+    if (request->is_json)
+        return tell_done(request, NULL, target, err);
     printf("%s is in %s\n", reference, target);
     return 0;
 }
@@ -448,6 +477,8 @@ static int verify(struct request *request, int *code, struct error *err)
 
     if (runtime_verify(request->data_dir, &request->reference, &status, err) < 0)
         return -1;
+    if (request->is_json)
+        return tell_done(request, &status, NULL, err);
     printf("%s:%s is as it was built: %" PRIu64 " MiB in %" PRIu64 " files\n",
            request->reference.name, request->reference.tag, status.bytes >> 20, status.files);
     return 0;
@@ -478,7 +509,9 @@ static int remove_it(struct request *request, int *code, struct error *err)
             ask_who(request, name, err);
         return -1;
     }
-    return is_known ? runtime_forget(request->data_dir, definition, err) : 0;
+    if (is_known && runtime_forget(request->data_dir, definition, err) < 0)
+        return -1;
+    return request->is_json ? tell_done(request, NULL, NULL, err) : 0;
 }
 
 // ---- the commands ----

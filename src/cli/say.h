@@ -64,6 +64,7 @@ char *say_clean(const char *text);
 
 /* "✓ sentence" on stdout (a plain one where there is no terminal). */
 void say_done(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define SAY_CUT "it wrote more than the server keeps: what is above is cut"
 /* On stderr: "burrow: sentence". */
 void say_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,6 +213,25 @@ static ssize_t read_body(const struct burrow_body *body, void *to, size_t size)
     return got;
 }
 
+/* A pipe may have nothing for a long time: 1 when it has; 0 where the server answered before all was sent; -1. */
+static int wait_for_body(struct burrow_client *client, const struct wire *wire,
+                         const struct burrow_body *body, struct burrow_error *err)
+{
+    struct pollfd fds[] = {{.fd = body->fd, .events = POLLIN},
+                           {.fd = client->patience.cancel_fd, .events = POLLIN},
+                           {.fd = wire->fd, .events = POLLIN}};
+
+    if (!body->has_fd || body->length != BURROW_UNTIL_END)
+        return 1;
+    while (poll(fds, 3, -1) < 0) {
+        if (errno != EINTR)
+            return client_fail_sys(err, BURROW_LOCAL, "wait for what is to be sent");
+    }
+    if (fds[1].revents)
+        return client_fail(err, BURROW_CANCELLED, "interrupted");
+    return fds[2].revents ? 0 : 1;
+}
+
 static int send_pieces(struct burrow_client *client, struct wire *wire,
                        const struct burrow_body *body, struct burrow_error *err)
 {
@@ -225,6 +245,9 @@ static int send_pieces(struct burrow_client *client, struct wire *wire,
     for (;;) {
         size_t most =
             !is_chunked && body->length - sent < CHUNK ? (size_t)(body->length - sent) : CHUNK;
+        int ready = wait_for_body(client, wire, body, err);
+        if (ready <= 0)
+            return ready;
         ssize_t got = most ? read_body(body, bytes, most) : 0;
         if (got < 0)
             return client_fail_sys(err, errno == ECANCELED ? BURROW_CANCELLED : BURROW_LOCAL,

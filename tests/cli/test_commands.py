@@ -386,9 +386,17 @@ def test_a_server_that_is_gone_in_the_middle(tmp_path_factory):
         with subprocess.Popen([BURROW, "exec", "g", "--", "sh", "-c", "echo begun; sleep 300"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               stdin=subprocess.DEVNULL, env=burrow.environment) as process:
             assert process.stdout.readline() == b"begun\n"
+            rest = [subprocess.Popen([BURROW, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=burrow.environment)
+                    for words in (["logs", "g", "-f"], ["cp", "-", "g:/half"])]
+            assert rest[0].stdout.readline() == b"begun\n"
+            rest[1].stdin.write(b"x" * 200000)
+            rest[1].stdin.flush()
             server.kill()
             assert process.wait(PATIENCE) == 125
             assert b"closed the connection" in process.stderr.read()
+            for other in rest:
+                _, said = other.communicate(b"y" * 2000000, timeout=PATIENCE)
+                assert other.returncode == 5 and said.startswith(b"burrow: "), (other.args, other.returncode, said)
         server.start()
         burrow("delete", "g")
         server.end()

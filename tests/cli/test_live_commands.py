@@ -16,7 +16,7 @@ class Terminal:
     def __init__(self, socket, environment, command):
         self.tmux = ["tmux", "-S", str(socket), "-f", "/dev/null"]
         words = " ".join(shlex.quote(str(word)) for word in command)
-        self.run("new-session", "-d", "-x", "100", "-y", "30", f"{words}; echo ended with $?; sleep 1000", env=environment)
+        self.run("new-session", "-d", "-x", "100", "-y", "30", f"trap : INT; {words}; echo ended with $?; sleep 1000", env=environment)
 
     def run(self, *words, **options):
         return subprocess.run([*self.tmux, *words], check=True, capture_output=True, text=True, **options).stdout

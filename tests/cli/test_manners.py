@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manners of all commands: one JSON value with --json, failures told in sentences, what a terminal is asked and shown, interrupts; options that no other test uses."""
+import json
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import server as servers  # noqa: E402
+from test_commands import BURROW, PATIENCE, Cli, commands, pytestmark, work  # noqa: E402,F401
+from test_live_commands import Terminal  # noqa: E402
+from test_option_use import help_of, options_of  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = servers.Server(tmp_path_factory.mktemp("manners") / "data", options=["--output-limit", "64Ki"])
+    try:
+        yield server.start()
+        server.end()
+    finally:
+        server.abandon()
+
+
+@pytest.fixture(scope="module")
+def burrow(server, tmp_path_factory):
+    return Cli(tmp_path_factory.mktemp("home"), BURROW_DATA=str(server.data))
+
+
+@pytest.fixture
+def terminal(tmp_path, burrow):
+    made = []
+
+    def open_one(line, **more):
+        environment = {**burrow.environment, "TERM": "xterm", **more}
+        made.append(Terminal(tmp_path / f"tmux{len(made)}", environment, ["sh", "-c", line.replace("burrow", shlex.quote(str(BURROW)))]))
+        return made[-1]
+    yield open_one
+    for one in made:
+        one.close()
+
+
+# ---- --json ----
+
+NO_JSON = {("attach",), ("serve",), ("detach",), ("completion",)}  # a terminal; a server; what prints nothing; a script for a shell
+
+
+def test_every_command_has_json_but_those_we_know():
+    assert {words for words in commands() if "--json" not in options_of(help_of(words))} == NO_JSON
+
+
+# What a command is given besides --json; made in this order. {x}: something that was made before. None: needs more than a server (other files try it).
+LINES = {
+    "run": "run -- true", "create": "create --name js --idle-timeout 0", "list": "list", "ls": "ls js /", "get": "get js", "pause": "pause js", "resume": "resume js",
+    "exec": "exec js -- echo x", "cp": "cp {file} js:/workspace/a", "fork": "fork js --name js2", "delete": "delete js2", "ps": "ps js", "logs": "logs js",
+    "code": "code js 1", "top": "top", "events": "events js", "env": "env js A=1", "wait": "wait js --state idle,running", "stats": "stats",
+    "fs cp": "fs cp {file} js:/workspace/b", "fs ls": "fs ls js", "fs mkdir": "fs mkdir js /workspace/d", "fs rmdir": "fs rmdir js /workspace/d",
+    "fs rm": "fs rm js /workspace/b", "fs download": "fs download js {folder}/out.tar.gz", "fs upload": "fs upload js {folder}/out.tar.gz",
+    "snapshot create": "snapshot create js --name js --tag one", "snapshot list": "snapshot list", "snapshot get": "snapshot get js:one",
+    "snapshot tag": "snapshot tag js:one two", "snapshot export": "snapshot export js:two {folder}/s.tar.zst", "snapshot delete": "snapshot delete js:two",
+    "snapshot import": "snapshot import {folder}/s.tar.zst --name js3 --tag three", "snapshot build": "snapshot build {folder}/built", "snapshot generate": "snapshot generate",
+    "checkpoint create": "checkpoint create js c1", "diff": "diff js c1", "checkpoint list": "checkpoint list js", "checkpoint restore": "checkpoint restore js c1",
+    "checkpoint delete": "checkpoint delete js c1", "job create": "job create js -- sleep 1000", "execution list": "execution list js",
+    "execution get": "execution get {job}", "execution logs": "execution logs {job}", "job list": "job list js", "job get": "job get js {job}",
+    "job logs": "job logs js {job}", "job destroy": "job destroy js {job}", "execution stop": "execution stop {job}",
+    "network policy": "network policy js", "network why": "network why js 9.9.9.9:443", "network observe": "network observe js",
+    "port create": "port create js 4000", "port list": "port list js", "port delete": "port delete js 4000",
+    "system info": "system info", "system df": "system df", "system prune": "system prune --dry-run",
+    "context create": "context create here http://127.0.0.1:1", "context list": "context list", "context use": "context use here", "context delete": "context delete here",
+    "key create": "key create --name k", "key list": "key list", "key revoke": "key revoke {key}",
+    "ssh-key add": "ssh-key add {folder}/key.pub --name laptop", "ssh-key list": "ssh-key list", "ssh-key remove": "ssh-key remove laptop", "runtime list": "runtime list", "runtime show": "runtime show base:latest",
+    "runtime verify": None, "runtime remove": None, "runtime export": None, "runtime build": None, "runtime add": None, "repair": None, "doctor": None,
+}
+
+
+def test_every_command_prints_one_json_value(burrow, tmp_path):
+    (tmp_path / "file").write_text("x\n")
+    (tmp_path / "built").mkdir()
+    (tmp_path / "built" / "agentuity-snapshot.yaml").write_text("version: 1\nruntime: base:latest\nname: js4\n")
+    subprocess.run(["ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", tmp_path / "key"], check=True)
+    known = {"file": tmp_path / "file", "folder": tmp_path}
+    assert {" ".join(words) for words in commands() if words not in NO_JSON} == set(LINES), "a command has no line here"
+    for command, line in LINES.items():
+        if line is None:
+            continue
+        words = [word.format(**known) for word in line.split()]
+        at = words.index("--") if "--" in words else len(words)
+        done = subprocess.run([BURROW, *words[:at], "--json", *words[at:]], capture_output=True, text=True, timeout=PATIENCE, env=burrow.environment,
+                              stdin=subprocess.DEVNULL)
+        assert done.returncode == 0 or command == "execution stop", (line, done.returncode, done.stdout, done.stderr)
+        told = json.loads(done.stdout)
+        assert isinstance(told, (dict, list)), line
+        if command == "job create":
+            known["job"] = told["id"]
+        if command == "key create":
+            known["key"] = told["id"]
+        # a failure is one value too, and a sentence on stderr
+    failed = subprocess.run([BURROW, "get", "nobody", "--json"], capture_output=True, text=True, env=burrow.environment, timeout=PATIENCE)
+    assert failed.returncode == 3 and json.loads(failed.stdout)["error"]["code"] and failed.stderr.startswith("burrow: ")
+    burrow("delete", "js")
+    for one in burrow.json("snapshot", "list"):
+        burrow("snapshot", "delete", one["id"])
+
+
+# ---- what is not there ----
+
+def test_an_unknown_sandbox_is_named_by_every_command_that_takes_one(burrow, tmp_path):
+    (tmp_path / "file").write_text("x")
+    fillers = {"PATH": "/x", "FILE": str(tmp_path / "file"), "NAME": "x", "JOB": "job_x", "PORT": "3000", "CHECKPOINT": "x", "WHERE": "9.9.9.9:1", "HOST[:PORT][/PROTOCOL]": "9.9.9.9:1"}
+    tried = 0
+    for words in commands():
+        usage = next(line for line in help_of(words).splitlines() if line.startswith("usage:")).split()[len(words) + 2:]
+        if not usage or usage[0] not in ("SANDBOX", "SANDBOX...", "SANDBOX|EXECUTION", "[SANDBOX]") or words in (("attach",), ("job", "get"), ("job", "logs"), ("job", "destroy")):
+            continue
+        operands = [fillers.get(word, "x") for word in usage[1:] if not word.startswith(("[", "-")) and word.isupper() and word not in ("COMMAND",)]
+        line = [*words, "nobody", *operands, *(["--", "true"] if "COMMAND" in usage else [])]
+        done = subprocess.run([BURROW, *line], capture_output=True, text=True, timeout=PATIENCE, env=burrow.environment, stdin=subprocess.DEVNULL)
+        assert done.returncode == (125 if words == ("exec",) else 3) and "'nobody'" in done.stderr, (line, done.returncode, done.stderr)
+        tried += 1
+    assert tried > 20
+    for line in (["snapshot", "get", "nothing"], ["execution", "get", "exe_nothing"], ["logs", "exe_nothing"], ["job", "get", "x", "job_nothing"], ["snapshot", "delete", "nothing"]):
+        assert "nothing" in burrow.error(*line, code=3)
+
+
+# ---- output ----
+
+def test_output_that_the_server_does_not_keep_is_said_to_be_cut(burrow, work):
+    job = burrow.json("job", "create", work, "--", "sh", "-c", "head -c 300000 /dev/zero | tr '\\0' x")
+    burrow("wait", job["id"])
+    done = burrow("logs", job["id"])
+    assert len(done.stdout) < 300000 and b"cut" in done.stderr, done.stderr
+    told = burrow.json("exec", work, "--", "sh", "-c", "head -c 300000 /dev/zero | tr '\\0' x")
+    assert len(told["stdout"]) == 300000 or told["outputLost"] is True
+
+
+@pytest.mark.parametrize("line", ["list", "fs ls WORK / -r", "logs WORK", "events WORK", "runtime list", "exec WORK -- seq 9000", "run -- seq 9000", "fs cp WORK:/many -"])
+def test_a_broken_pipe_is_no_failure_that_is_told(burrow, work, line):
+    burrow("exec", work, "--", "sh", "-c", "seq 100000 > /many; seq 20000")
+    script = f'"$0" {line.replace("WORK", work)} | head -c 1 >/dev/null'
+    done = subprocess.run(["bash", "-c", script, BURROW], capture_output=True, timeout=PATIENCE, env=burrow.environment, stdin=subprocess.DEVNULL)
+    assert done.stderr == b""
+
+
+# ---- interrupts ----
+
+def test_the_second_interrupt_ends_what_ignores_the_first(burrow, work):
+    script = "trap 'echo no' INT; echo ready; while :; do sleep 0.1; done"
+    with subprocess.Popen([BURROW, "exec", work, "--", "bash", "-c", script], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=burrow.environment) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == b"no\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 128 + signal.SIGKILL
+
+
+def test_an_interrupted_copy_leaves_nothing_half_done(burrow, work):
+    with subprocess.Popen([BURROW, "cp", "-", f"{work}:/half"], stdin=subprocess.PIPE, env=burrow.environment) as process:
+        process.stdin.write(b"x" * 100000)  # more than a pipe holds: it is read
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+    burrow("exec", work, "--", "echo", "logged")
+    with subprocess.Popen([BURROW, "logs", work, "-f"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=burrow.environment) as process:
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+    burrow("exec", work, "--", "test", "!", "-e", "/half")
+
+
+# ---- a terminal ----
+
+def test_a_terminal_is_asked_before_something_is_deleted(burrow, terminal):
+    burrow("create", "--name", "asked")
+    window = terminal("burrow delete asked")
+    window.wait_for("Delete sandbox 'asked' and all its files?")
+    window.type("n", "Enter")
+    window.wait_for("ended with")
+    assert burrow.json("get", "asked")["name"] == "asked"
+    window = terminal("burrow delete asked")
+    window.wait_for("Delete sandbox 'asked'")
+    window.type("y", "Enter")
+    window.wait_for("ended with 0")
+    burrow("get", "asked", code=3)
+    burrow("create", "--name", "unasked")
+    terminal("burrow delete unasked --confirm").wait_for("ended with 0")
+
+
+def test_colours_are_for_terminals_that_want_them(burrow, work, terminal):
+    assert b"\x1b" not in burrow("list").stdout
+    for more, has_colours in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+        term = "TERM=dumb" if "TERM" in more else "TERM=xterm"
+        window = terminal(f"burrow list | cat -v; {term} script -qec 'burrow list' /dev/null | cat -v", **more)
+        screen = window.wait_for("ended with")
+        assert ("^[[" in screen) == has_colours, (more, screen)
+
+
+def test_what_takes_long_shows_progress_and_ctrl_c_ends_it(burrow, work, terminal):
+    window = terminal(f"(while head -c 100000 /dev/zero; do sleep 0.1; done) | burrow cp - {work}:/slow")
+    window.wait_for("/s")
+    window.type("C-c")
+    window.wait_for("ended with 130")
+    assert "iB" not in window.wait_for("ended with").split("ended with")[1]
+    burrow("exec", work, "--", "test", "!", "-e", "/slow")
+
+
+# ---- options that no other test uses ----
+
+def test_options_of_commands(burrow, work, server, tmp_path):
+    assert burrow.text("exec", work, "--no-stdin", "--", "cat", input=b"unread") == ""
+    assert burrow.text("run", "--output-limit", "10", "--", "echo", "0123456789abc").startswith("0123456789")
+    assert burrow.error("run", "--local", "--network-rate", "nonsense", "--", "true", code=2)
+    assert "--network-dns" in burrow.error("run", "--url", f"http://127.0.0.1:{server.port}", "--network-dns", "9.9.9.9", "--", "true", code=2)
+    assert burrow.error("run", "--deny", "not a rule", "--", "true", code=2)
+    assert "npm" in burrow.error("run", "--package", "typescript", "--", "true", code=2)
+    assert "npm" in burrow.error("create", "--package", "typescript", code=2)
+    assert "no good" in burrow.error("create", "--dependency", "no good", code=2)
+    burrow("create", "--name", "someone", "--user", "nobody")
+    assert burrow.text("exec", "someone", "--", "id", "-un") == "nobody\n"
+    assert burrow.text("fork", "someone", "--quiet", "--name", "someone2").startswith("sbx_")
+    for name in ("someone", "someone2"):
+        burrow("delete", name)
+    assert burrow.text("code", work, "x = 1\nx", "--in", "one", "--timeout", "1m") == "1\n"
+    assert burrow.json("ps", work, "--all")
+    burrow("attach", work, "--workdir", "/tmp", "--user", "root", "--", "sh", "-c", "exit 4", input=b"", code=4)
+    job = burrow.json("job", "create", work, "--timeout", "1m", "--env", "A=5", "--workdir", "/srv", "--", "sh", "-c", "echo $A; pwd")
+    for words in (["job", "logs", work, job["id"], "--follow"], ["execution", "logs", job["id"], "--follow"], ["logs", job["id"], "--follow"]):
+        assert burrow.text(*words) == "5\n/srv\n"
+    job = burrow.json("job", "create", work, "--", "sleep", "1000")
+    burrow("execution", "stop", job["id"], "--force")
+    burrow("exec", work, "--", "sh", "-c", "mkdir -p /tree/a; touch /tree/a/b")
+    burrow("fs", "rm", work, "/tree", "--recursive")
+    assert burrow.json("network", "policy", work, "--deny", "9.9.9.9")["deny"] == ["9.9.9.9"]
+    assert burrow.json("runtime", "list", "--sort", "name", "--direction", "desc")[0]["name"] > "m"
+    assert burrow.error("runtime", "build", "no-such-one", "--registry", "http://127.0.0.1:1", code=1)
+    burrow("system", "prune", "--confirm")
+    assert burrow.json("key", "create", "--name", "e", "--e2b")["key"].startswith("e2b_")
+    assert burrow.json("key", "create", "--name", "m", "--tools", "run,exec", "--network-allow", "*.example.com:443")["key"].startswith("brw_")
+
+
+def test_options_of_snapshots(burrow, work, tmp_path):
+    burrow("checkpoint", "create", work, "one")
+    burrow("exec", work, "--", "touch", "/workspace/between")
+    burrow("checkpoint", "create", work, "two")
+    assert "/workspace/between" in burrow.text("diff", work, "--from", "one", "--to", "two")
+    made = burrow.json("snapshot", "create", work, "--name", "moved", "--tag", "v1")
+    burrow("snapshot", "export", made["id"], tmp_path / "s.tar", "--format", "oci")
+    assert (tmp_path / "s.tar").stat().st_size > 0
+    burrow("snapshot", "export", made["id"], tmp_path / "s.tar.zst")
+    forced = burrow.json("snapshot", "import", tmp_path / "s.tar.zst", "--name", "moved", "--tag", "v2", "--public", "--force")
+    assert forced["public"] is True
+    for one in (made, forced):
+        burrow("snapshot", "delete", one["id"])
+    for name in ("two", "one"):
+        burrow("checkpoint", "delete", work, name)
