@@ -38,6 +38,8 @@ const struct cli_command *const command_tables[] = {
     completion_commands,
     network_commands,
     ssh_key_commands,
+    try_commands,
+    watch_commands,
     NULL,
 };
 

@@ -30,6 +30,8 @@ extern const struct cli_command job_commands[];
 extern const struct cli_command attach_commands[];
 extern const struct cli_command code_commands[];
 extern const struct cli_command top_commands[];
+extern const struct cli_command try_commands[];
+extern const struct cli_command watch_commands[];
 extern const struct cli_command server_commands[];
 extern const struct cli_command completion_commands[];
 extern const struct cli_command network_commands[];

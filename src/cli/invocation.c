@@ -16,6 +16,7 @@ void invocation_init(struct invocation *invocation, const struct cli_command *co
         .disk_bytes = OPTION_UNSET,
         .idle_timeout_ms = OPTION_UNSET,
         .timeout_ms = OPTION_UNSET,
+        .most_bytes = OPTION_UNSET,
         .cpu_millicores = -1,
         .max_processes = -1,
         .limit = -1,
@@ -25,10 +26,10 @@ void invocation_init(struct invocation *invocation, const struct cli_command *co
 void invocation_clear(struct invocation *invocation)
 {
     struct option_list *lists[] = {
-        &invocation->env,    &invocation->files,          &invocation->mounts,
-        &invocation->scopes, &invocation->dependencies,   &invocation->packages,
-        &invocation->labels, &invocation->metadata_pairs, &invocation->allow,
-        &invocation->deny,   &invocation->deletes};
+        &invocation->env,      &invocation->files,  &invocation->mounts,
+        &invocation->ignore,   &invocation->scopes, &invocation->dependencies,
+        &invocation->packages, &invocation->labels, &invocation->metadata_pairs,
+        &invocation->allow,    &invocation->deny,   &invocation->deletes};
 
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
         option_list_clear(lists[i]);

@@ -32,8 +32,8 @@ struct invocation {
     uint64_t memory_bytes, disk_bytes, idle_timeout_ms, timeout_ms; // OPTION_UNSET where not given
     int64_t cpu_millicores, max_processes, port;
     bool has_network, has_timestamps, has_no_stdin, is_public, is_private, is_detached;
-    struct option_list env, files, mounts, dependencies, packages, scopes, labels, metadata_pairs,
-        deletes, allow, deny;
+    struct option_list env, files, mounts, ignore, dependencies, packages, scopes, labels,
+        metadata_pairs, deletes, allow, deny;
     // lists
     const char *status, *mode, *sort, *direction, *selector, *sandbox, *state, *since;
     int64_t limit, offset;
@@ -43,7 +43,8 @@ struct invocation {
     const char *path, *format, *output;
     // snapshots and the rest
     const char *tag, *file, *from, *to, *start, *end, *by, *signal, *stream;
-    bool is_cleared, has_patch, is_dry_run;
+    bool is_cleared, has_patch, is_dry_run, is_applied, is_discarded;
+    uint64_t most_bytes; // OPTION_UNSET where not given
 };
 
 #define OPTION_UNSET UINT64_MAX

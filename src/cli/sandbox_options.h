@@ -44,6 +44,9 @@ int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
 
 /* `fs ls`: files of the sandbox that is the first operand. */
 int file_commands_list(struct invocation *invocation, struct burrow_error *err);
+/* For people: one item of a difference, with its patch where it has one. */
+void change_print(const struct burrow_value *item);
+
 /* A file of the server's to a local one, and back; with progress. "-" is standard output or input. */
 int file_take(struct burrow_client *client, const char *target, const char *local, bool is_quiet,
               uint64_t *bytes, struct burrow_error *err);

@@ -300,7 +300,7 @@ static int delete_checkpoint(struct invocation *invocation, struct burrow_error 
 
 // ---- diff and fork ----
 
-static void print_change(const struct burrow_value *item)
+void change_print(const struct burrow_value *item)
 {
     const char *change = value_text(item, "change");
     enum say_colour colour = strcmp(change, "added") == 0     ? SAY_GREEN
@@ -347,7 +347,7 @@ static int diff(struct invocation *invocation, struct burrow_error *err)
         return say_value(value, err);
     const struct burrow_value *item = burrow_first(burrow_get(value, "items"));
     for (; item; item = burrow_next(item))
-        print_change(item);
+        change_print(item);
     (void)printf("%" PRId64 " added, %" PRId64 " changed, %" PRId64 " removed%s\n",
                  burrow_integer(burrow_get(value, "added"), 0),
                  burrow_integer(burrow_get(value, "changed"), 0),

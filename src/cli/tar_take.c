@@ -103,8 +103,7 @@ static bool clean_name(const char *name, unsigned strip, char out[NAME_ROOM])
     return true;
 }
 
-/* Whether a link at `name` with this target stays below the root, as texts. */
-static bool stays_inside(const char *name, const char *target)
+bool tar_take_link_stays(const char *name, const char *target)
 {
     int depth = 0;
 
@@ -198,7 +197,7 @@ static int make_link(struct tar_take *tar, const char *name, struct burrow_error
 {
     const char *last;
 
-    if (!stays_inside(name, tar->link)) {
+    if (!tar_take_link_stays(name, tar->link)) {
         tar->refused++;
         return 0;
     }

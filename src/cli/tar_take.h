@@ -12,6 +12,9 @@
 
 struct tar_take;
 
+/* Whether a link at `name` with this target stays below the directory, as texts: others are not made. */
+bool tar_take_link_stays(const char *name, const char *target);
+
 /* `directory` is borrowed, an open one. `strip`: so many first parts of each name are left out. */
 struct tar_take *tar_take_new(int directory, unsigned strip);
 void tar_take_free(struct tar_take *tar);

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""burrow try: on a copy of a directory and in a fork, with sandboxes that want more than that."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from test_commands import BURROW, PATIENCE, burrow, pytestmark, server, work  # noqa: F401
+from test_live_commands import terminal  # noqa: F401
+
+
+@pytest.fixture
+def here(tmp_path):
+    directory = tmp_path / "here"
+    directory.mkdir()
+    (directory / "kept").write_text("as it is\n")
+    (directory / "changed").write_text("one\ntwo\n")
+    (directory / "gone").write_text("x")
+    (directory / "sub").mkdir()
+    (directory / "sub/inner").write_text("y")
+    (directory / "away").symlink_to("/etc/passwd")
+    (directory / ".git").mkdir()
+    (directory / ".git/config").write_text("[core]\n")
+    return directory
+
+
+def snapshot(directory):
+    return {str(path.relative_to(directory)): os.readlink(path) if path.is_symlink() else path.read_text() if path.is_file() else None
+            for path in sorted(directory.rglob("*"))}
+
+
+CHANGE = "printf 'one\\n2\\n' >changed; rm gone; rm -r sub; mkdir -p new/deep; echo n >new/deep/f; chmod 755 new/deep/f; ln -s f new/deep/l; echo out; exit 3"
+
+
+def test_what_is_shown_is_applied(burrow, here):  # noqa: F811
+    before = snapshot(here)
+    told = burrow("try", "--dir", here, "--discard", "--", "sh", "-c", CHANGE, code=3)
+    shown = told.stdout.decode()
+    assert shown.startswith("out\n") and "discarded 8 changes" in shown
+    for line in ("~ changed", "- gone", "- sub/", "- sub/inner", "+ new/", "+ new/deep/f", "+ new/deep/l", "  -two", "  +2"):
+        assert f"\n{line}\n" in shown, shown
+    assert snapshot(here) == before
+    # without a word and without a terminal nothing is applied
+    assert b"say --apply or --discard" in burrow("try", "--dir", here, "--", "sh", "-c", CHANGE, code=3).stderr
+    assert snapshot(here) == before
+    told = burrow.json("try", "--dir", here, "--apply", "--", "sh", "-c", CHANGE, code=3)
+    assert told["exitCode"] == 3 and told["applied"] and all(item["applied"] for item in told["changes"])
+    assert snapshot(here) == {".git": None, ".git/config": "[core]\n", "away": "/etc/passwd", "changed": "one\n2\n", "kept": "as it is\n",
+                              "new": None, "new/deep": None, "new/deep/f": "n\n", "new/deep/l": "f"}
+    assert os.access(here / "new/deep/f", os.X_OK)
+    assert burrow.json("list") == [] or all(item["state"] in ("ended", "failed") or item.get("name") for item in burrow.json("list"))
+    assert "nothing was changed" in burrow.text("try", "--dir", here, "--apply", "--", "true")
+
+
+def test_a_hostile_copy_writes_nowhere_else(burrow, here, tmp_path):  # noqa: F811
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "f").write_text("safe")
+    trick = (f"ln -s {outside} out; ln -s ../outside up; ln -s / top; mkfifo pipe; mkdir d; ln -s d inside; echo x >d/f; "
+             "rm -r .git/config; mkdir -p .git/hooks; echo evil >.git/hooks/pre-commit; mkdir -p a/.git; echo e >a/.git/config; "
+             "printf x >\"$(printf 'esc\\033]0;owned\\007')\"; echo s >suid; chmod 6755 suid; rm changed; ln -s kept changed")
+    told = burrow("try", "--dir", here, "--apply", "--", "sh", "-c", trick)
+    assert b"\x1b]" not in told.stdout + told.stderr and b"are left out" in told.stderr
+    for name in ("out", "up", "top", "pipe", ".git/hooks", "a/.git"):
+        assert not os.path.lexists(here / name), name
+    assert (here / ".git/config").read_text() == "[core]\n" and (outside / "f").read_text() == "safe"
+    assert [path.name for path in outside.iterdir()] == ["f"]
+    assert os.readlink(here / "inside") == "d" and os.readlink(here / "changed") == "kept" and (here / "d/f").read_text() == "x\n"
+    assert (here / "suid").stat().st_mode & 0o7777 == 0o755
+    # more than may come back
+    assert "--limit" in burrow.error("try", "--dir", here, "--limit", "1Mi", "--apply", "--", "sh", "-c", "head -c 3000000 /dev/zero >big", code=125)
+    assert not (here / "big").exists()
+
+
+def test_what_changed_here_meanwhile_stays(burrow, here, tmp_path):  # noqa: F811
+    # the command waits for its input, which comes once the directory has changed
+    words = [BURROW, "try", "--dir", here, "--apply", "--", "sh", "-c", "read x; echo theirs >changed; echo theirs >kept; rm gone; echo n >both"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=burrow.environment)
+    try:
+        until_running(burrow)
+        (here / "changed").write_text("mine\n")
+        (here / "both").mkdir()
+        (here / "gone").write_text("still wanted")
+        out, error = process.communicate(b"go\n", timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0, (out, error)
+    assert (here / "changed").read_text() == "mine\n" and (here / "both").is_dir() and (here / "gone").exists()
+    assert (here / "kept").read_text() == "theirs\n"
+    assert error.count(b"left alone, changed here meanwhile") == 3 and b"applied 1 of 4" in out
+
+
+def until_running(burrow):  # noqa: F811
+    from client import until
+    until(lambda: any(item["state"] == "running" and not item.get("name") for item in burrow.json("list")), "the command to run")
+
+
+def test_a_directory_exchanged_for_a_link_is_not_walked(burrow, here, tmp_path):  # noqa: F811
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    words = [BURROW, "try", "--dir", here, "--apply", "--force", "--", "sh", "-c", "read x; echo evil >sub/inner"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=burrow.environment)
+    try:
+        until_running(burrow)
+        (here / "sub").rename(tmp_path / "moved")
+        (here / "sub").symlink_to(outside)
+        process.communicate(b"go\n", timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+    assert list(outside.iterdir()) == [] and (tmp_path / "moved/inner").read_text() == "y"
+
+
+def test_in_a_fork(burrow, work):  # noqa: F811
+    burrow("exec", work, "--", "sh", "-c", "mkdir -p /t/old; echo 1 >/t/a; echo 1 >/t/b; echo 1 >/t/old/c")
+    change = "echo 2 >/t/a; rm -r /t/old; mkdir /t/new; echo 3 >/t/new/f; ln -s f /t/new/l"
+    look = ("exec", work, "--", "sh", "-c", "cd /t; for f in $(find . | sort); do echo $f $(readlink $f || cat $f 2>/dev/null); done")
+    before = burrow.text(*look)
+    shown = burrow.text("try", "--sandbox", work, "--discard", "--", "sh", "-c", change)
+    assert "~ /t/a" in shown and "+ /t/new/f" in shown and "discarded" in shown
+    assert burrow.text(*look) == before
+    burrow("try", "--sandbox", work, "--apply", "--", "sh", "-c", change)
+    assert burrow.text(*look) == ". \n./a 2\n./b 1\n./new \n./new/f 3\n./new/l f\n".replace(" \n", "\n")
+    assert burrow.json("checkpoint", "list", work) == []
+    # the same file, changed in both
+    told = burrow.json("try", "--sandbox", work, "--apply", "--", "sh", "-c", "echo 9 >/t/b")
+    assert [item["path"] for item in told["changes"] if item["applied"]] == ["/t/b"]
+    burrow("exec", work, "--", "rm", "-r", "/t")
+    assert "leave one out" in burrow.error("try", "--apply", "--discard", "--", "true", code=2)
+    assert "there is no sandbox" in burrow.error("try", "--sandbox", "nobody", "--", "true", code=125)
+
+
+def test_on_a_terminal_it_asks(terminal, here):  # noqa: F811
+    window = terminal("try", "--dir", str(here), "--no-stdin", "--", "sh", "-c", "echo new >changed")
+    window.wait_for("Apply 1 change? [y/N]")
+    window.type("n", "Enter")
+    window.wait_for("ended with 0")
+    assert (here / "changed").read_text() == "one\ntwo\n"
+    window = terminal("try", "--dir", str(here), "--no-stdin", "--", "sh", "-c", "echo new >changed")
+    window.wait_for("Apply 1 change? [y/N]")
+    window.type("y", "Enter")
+    window.wait_for("applied 1 of 1 change")
+    window.wait_for("ended with 0")
+    assert (here / "changed").read_text() == "new\n"

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""burrow watch: a directory and a sandbox in step, with servers that go away and sandboxes that want more."""
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from test_commands import BURROW, Cli, PATIENCE, pytestmark, servers  # noqa: F401
+from client import until
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """A server that tests may stop."""
+    server = servers.Server(tmp_path_factory.mktemp("watch") / "data")
+    try:
+        yield server.start()
+        server.end()
+    finally:
+        server.abandon()
+
+
+@pytest.fixture(scope="module")
+def burrow(own, tmp_path_factory):
+    return Cli(tmp_path_factory.mktemp("watcher"), BURROW_DATA=str(own.data))
+
+
+class Watch:
+    def __init__(self, burrow, directory, sandbox, log, *words):
+        self.burrow, self.directory, self.sandbox = burrow, directory, sandbox
+        self.log = log
+        with log.open("wb") as out:
+            self.process = subprocess.Popen([BURROW, "watch", directory, f"{sandbox}:/w", *words], stdin=subprocess.DEVNULL, stdout=out,
+                                            stderr=out, env=burrow.environment)
+
+    def inside(self, script):
+        return self.burrow.text("exec", self.sandbox, "--", "sh", "-c", f"cd /w; {script}")
+
+    def tree(self):
+        """Both sides, as lists of paths and contents."""
+        try:
+            return self.look()
+        except FileNotFoundError:  # it went meanwhile
+            return {}
+
+    def look(self):
+        here = {}
+        for path in sorted(self.directory.rglob("*")):
+            name = str(path.relative_to(self.directory))
+            here[name] = f"-> {os.readlink(path)}" if path.is_symlink() else "/" if path.is_dir() else path.read_text()
+        return here
+
+    def there(self):
+        script = ("find . -mindepth 1 | sort | while read -r f; do if [ -L \"$f\" ]; then echo \"$f|-> $(readlink \"$f\")\"; "
+                  "elif [ -d \"$f\" ]; then echo \"$f|/\"; else echo \"$f|$(cat \"$f\")\"; fi; done")
+        return {line.split("|", 1)[0][2:]: line.split("|", 1)[1] for line in self.inside(script).splitlines()}
+
+    def until(self, wanted):
+        def is_there():
+            assert self.process.poll() is None, self.log.read_text()
+            return self.tree() == wanted and self.there() == wanted
+        try:
+            until(is_there, "both sides to be in step")
+        except AssertionError:
+            raise AssertionError(f"wanted {wanted}\nhere {self.tree()}\nthere {self.there()}\n{self.log.read_text()}") from None
+
+    def stop(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+        assert self.process.wait(PATIENCE) == 0, self.log.read_text()
+        return self.log.read_text()
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def watch(burrow, tmp_path, request):
+    made = []
+    name = f"w{abs(hash(request.node.name)) % 100000}"
+    burrow("create", "--name", name, "--idle-timeout", "0")
+    directory = tmp_path / "here"
+    directory.mkdir()
+
+    def start(*words):
+        made.append(Watch(burrow, directory, name, tmp_path / f"log{len(made)}", *words))
+        return made[-1]
+    start.directory, start.name = directory, name
+    yield start
+    for one in made:
+        one.end()
+    burrow("delete", name, "--confirm")
+
+
+def test_what_happens_on_one_side_happens_on_the_other(watch, burrow):
+    here = watch.directory
+    (here / "mine").write_text("1")
+    (here / "both").write_text("same")
+    burrow("exec", watch.name, "--", "sh", "-c", "mkdir -p /w/d; printf 2 >/w/d/theirs; printf same >/w/both")
+    one = watch()
+    both = {"both": "same", "d": "/", "d/theirs": "2", "mine": "1"}
+    one.until(both)
+    # changes, new ones, links and programs
+    (here / "mine").write_text("11")
+    one.inside("printf 22 >d/theirs; ln -s theirs d/link; printf x >prog; chmod 755 prog")
+    (here / "e/f").mkdir(parents=True)
+    (here / "e/f/g").write_text("deep")
+    (here / "e/to").symlink_to("f/g")
+    both |= {"mine": "11", "d/theirs": "22", "d/link": "-> theirs", "prog": "x", "e": "/", "e/f": "/", "e/f/g": "deep", "e/to": "-> f/g"}
+    one.until(both)
+    assert os.access(here / "prog", os.X_OK)
+    # renames and removals, of trees too
+    (here / "mine").rename(here / "renamed")
+    one.inside("mv d moved; rm both")
+    both = {"renamed": "11", "moved": "/", "moved/theirs": "22", "moved/link": "-> theirs", "prog": "x",
+            "e": "/", "e/f": "/", "e/f/g": "deep", "e/to": "-> f/g"}
+    one.until(both)
+    one.inside("rm -r moved")
+    shutil.rmtree(here / "e")
+    one.until({"renamed": "11", "prog": "x"})
+    assert "stopped; " in one.stop()
+
+
+def test_what_both_changed_is_kept_twice(watch, burrow):
+    (watch.directory / "f").write_text("mine")
+    burrow("exec", watch.name, "--", "sh", "-c", "mkdir -p /w; printf theirs >/w/f")
+    one = watch("--ignore", ".git", "--ignore", "*.o")
+    one.until({"f": "mine", "f.sandbox-conflict": "theirs"})
+    # what is ignored stays where it is
+    (watch.directory / ".git").mkdir()
+    (watch.directory / ".git/config").write_text("x")
+    (watch.directory / "a.o").write_text("x")
+    one.inside("printf x >b.o; printf done >last")
+    until(lambda: (watch.directory / "last").exists(), "the last one to come")
+    assert one.inside("ls -A").split() == ["b.o", "f", "f.sandbox-conflict", "last"] and not (watch.directory / "b.o").exists()
+    one.stop(signal.SIGTERM)
+
+
+def test_a_hostile_sandbox_writes_nowhere_else(watch, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (watch.directory / "sub").mkdir()
+    one = watch("--limit", "1Mi")
+    one.until({"sub": "/"})
+    one.inside(f"ln -s {outside} out; ln -s ../outside up; mkfifo pipe; printf 'x' >\"$(printf 'e\\033]0;t\\007')\"; ln -s /etc/passwd sub/p; printf ok >last")
+    until(lambda: (watch.directory / "last").exists(), "the last one to come")
+    for name in ("out", "up", "pipe", "sub/p"):
+        assert not os.path.lexists(watch.directory / name), name
+    # a link of the user's own in the place of a directory is not walked
+    (watch.directory / "sub").rmdir()
+    (watch.directory / "sub").symlink_to(outside)
+    one.inside("mkdir -p sub; printf evil >sub/f; printf ok >later")
+    until(lambda: (watch.directory / "later").exists(), "the last one to come")
+    assert list(outside.iterdir()) == []
+    assert "\x1b]" not in one.log.read_text()
+    # more than may come
+    one.inside("head -c 3000000 /dev/zero >big")
+    assert one.process.wait(PATIENCE) != 0 and "--limit" in one.log.read_text()
+    assert not (watch.directory / "big").exists()
+
+
+def test_a_server_that_goes_away_is_waited_for(watch, own):
+    (watch.directory / "f").write_text("1")
+    one = watch()
+    one.until({"f": "1"})
+    assert own.stop() == 0
+    until(lambda: "trying again" in one.log.read_text(), "the loss to be said")
+    (watch.directory / "f").write_text("2")
+    (watch.directory / "g").write_text("3")
+    own.start()
+    one.until({"f": "2", "g": "3"})
+    assert "connected again" in one.stop()
+
+
+def test_what_cannot_be_watched_is_said(burrow, tmp_path):
+    assert "there is no sandbox" in burrow.error("watch", tmp_path, "nobody", code=3)
