@@ -30,6 +30,7 @@ enum lock_rank {
     LOCK_POOL,
     LOCK_RUNTIMES,
     LOCK_LIST_CACHE,
+    LOCK_RECIPES, // builds that are under way
     LOCK_KEYS,
     LOCK_STREAM,
     LOCK_STREAM_TABLE,

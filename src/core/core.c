@@ -9,6 +9,7 @@
 #include "core/ceilings.h"
 #include "core/code/code.h"
 #include "core/data_lock.h"
+#include "core/recipe.h"
 #include "core/repair.h"
 #include "core/seal.h"
 #include "core/event/channel.h"
@@ -214,7 +215,8 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
     if (open_data(core, err) < 0 || seal_open(core, err) < 0 || open_rooms(core, err) < 0 ||
         adopt_all(core, err) < 0 ||
         ports_open(&core->settings, core->sandboxes, &core->ports, err) < 0 ||
-        monitor_start(core->sandboxes->monitor, err) < 0)
+        monitor_start(core->sandboxes->monitor, err) < 0 ||
+        recipes_open(core, &core->recipes, err) < 0)
         return -1;
     queue_start(core->executions->queue);
     snapshot_resume_work(core->snapshots);
@@ -226,6 +228,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
 /* Ends what works by itself, in an order in which nobody gives work to one that has ended. */
 static void stop_rooms(struct core *core)
 {
+    recipes_stop(core->recipes); // they use all the others
     if (core->runtimes)
         runtimes_stop(core->runtimes); // whoever waits for one waits no longer
     workers_free(core->makers);
@@ -251,6 +254,7 @@ void core_free(struct core *core)
     if (!core)
         return;
     stop_rooms(core);
+    recipes_free(core->recipes);
     ports_free(core->ports);
     executions_free(core->executions);
     background_free(core->background);

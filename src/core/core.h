@@ -24,6 +24,7 @@ struct executions;
 struct layers;
 struct outlets;
 struct ports;
+struct recipes;
 struct runtimes;
 struct sandboxes;
 struct snapshots;
@@ -50,6 +51,7 @@ struct core {
     struct snapshots *snapshots;
     struct webhooks *webhooks;
     struct ports *ports;
+    struct recipes *recipes;
     struct temporaries *temporaries;
     // What the rooms share; no front knows what is in these.
     int lock_fd;            // one server per data directory

@@ -143,7 +143,8 @@ static int check_snapshot(struct repair *repair, struct snapshot_record *record,
 /* Of ready ones; those that fail leave the list. */
 static int check_snapshots(struct repair *repair, struct error *err)
 {
-    struct snapshot_filter filter = {.is_here = true, .page = {.limit = PAGE_MAX}};
+    struct snapshot_filter filter = {
+        .is_here = true, .with_steps = SNAPSHOT_STEPS_TOO, .page = {.limit = PAGE_MAX}};
 
     for (size_t count = PAGE_MAX; count == PAGE_MAX;) {
         autosnapshots list = {0};

@@ -29,6 +29,9 @@ enum snapshot_sort { SNAPSHOT_BY_CREATED, SNAPSHOT_BY_NAME, SNAPSHOT_BY_SIZE, SN
 struct snapshot_filter {
     struct owner owner; // organisation NULL: of all
     const char *sandbox_id;
+    const char *name;
+    /* Those that builds from steps keep for themselves. */
+    enum { SNAPSHOT_STEPS_NOT, SNAPSHOT_STEPS_ALONE, SNAPSHOT_STEPS_TOO } with_steps;
     bool is_public_only;
     bool is_here;    // only those of this node
     unsigned states; // 0: ready ones

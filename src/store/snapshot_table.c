@@ -30,7 +30,8 @@ static const struct field fields[] = {
     {"is_public", FIELD_FLAG, SNAPSHOT_PART_ABOUT, AT(is_public)},
     {"parent_id", FIELD_TEXT, 0, AT(parent_id)},
     {"sandbox_id", FIELD_TEXT, 0, AT(sandbox_id)},
-    {"runtime", FIELD_TEXT, 0, AT(runtime)},
+    {"is_step", FIELD_FLAG, 0, AT(is_step)},
+    {"runtime", FIELD_TEXT, SNAPSHOT_PART_CONTENT, AT(runtime)},
     {"dependencies", FIELD_TEXT, SNAPSHOT_PART_CONTENT, AT(dependencies)},
     {"packages", FIELD_TEXT, SNAPSHOT_PART_CONTENT, AT(packages)},
     {"layers", FIELD_TEXT, SNAPSHOT_PART_CONTENT, AT(layers)},
@@ -91,6 +92,7 @@ static void select_ready(struct query *where, const struct snapshot_search *sear
 {
     query_init(where);
     query_where_that(where, "state = 'ready'");
+    query_where_that(where, search->is_step ? "is_step = 1" : "is_step = 0");
     if (!search->owner.organisation || search->is_public_only)
         query_where_that(where, "is_public = 1");
     query_where_owner(where, &search->owner);
@@ -164,6 +166,11 @@ int store_snapshot_list(struct store *store, const struct snapshot_filter *filte
     query_where_owner(&where, &filter->owner);
     query_where_text(&where, "sandbox_id", filter->sandbox_id);
     query_where_names(&where, "state", state_names, states);
+    if (filter->name)
+        query_where_text(&where, "name", filter->name);
+    if (filter->with_steps != SNAPSHOT_STEPS_TOO)
+        query_where_that(&where, filter->with_steps == SNAPSHOT_STEPS_ALONE ? "is_step = 1"
+                                                                            : "is_step = 0");
     if (filter->is_public_only)
         query_where_that(&where, "is_public = 1");
     if (filter->is_here)

@@ -14,7 +14,8 @@ struct snapshot_record {
     const char *node;       // where its layers are, or are being built; put with NULL: this one
     const char *parent_id;  // the snapshot its sandbox was made from
     const char *sandbox_id; // what it was taken of; NULL: built
-    const char *runtime;    // at the bottom
+    bool
+        is_step; // what a build had after some of its steps: no user sees it; content_hash says which
     const char *dependencies,
         *packages; // packed strings: over that; NULL: none. SNAPSHOT_PART_CONTENT
     const char *content_hash;
@@ -29,6 +30,7 @@ struct snapshot_record {
     bool is_public;
 
     // SNAPSHOT_PART_CONTENT
+    const char *runtime;  // at the bottom
     const char *layers;   // packed strings, top first
     const char *env;      // packed strings, never NULL
     const char *metadata; // JSON
@@ -70,6 +72,7 @@ struct snapshot_search {
     const char *name;
     const char *tag;
     const char *content_hash;
+    bool is_step; // one of those that no user sees, instead of the others
 };
 int store_snapshot_find(struct store *store, const struct snapshot_search *search,
                         struct snapshot_record *out, struct error *err);

@@ -44,9 +44,10 @@ static const char *const count_queries[][2] = {
          "SELECT count(*) FROM (SELECT 1 FROM streams WHERE kind = 'user' AND organisation = $2 "
          "LIMIT $1) AS found"},
     [KEPT_SNAPSHOTS] =
-        {"SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE deleted_at = 0 LIMIT $1) AS found",
-         "SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE deleted_at = 0 AND organisation = $2 "
-         "LIMIT $1) AS found"},
+        {"SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE deleted_at = 0 AND is_step = 0 "
+         "LIMIT $1) AS found",
+         "SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE deleted_at = 0 AND is_step = 0 AND "
+         "organisation = $2 LIMIT $1) AS found"},
     [KEPT_CHECKPOINTS] =
         {"SELECT count(*) FROM (SELECT 1 FROM checkpoints LIMIT $1) AS found",
          "SELECT count(*) FROM (SELECT 1 FROM sandboxes, checkpoints WHERE ended_at = 0 AND "

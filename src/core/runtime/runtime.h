@@ -81,6 +81,10 @@ int runtime_get(struct runtimes *runtimes, const char *reference, struct runtime
 #define RUNTIME_STATE 120
 int runtime_put(struct runtimes *runtimes, const struct actor *actor, const char *name,
                 const char *definition, const char *image, struct error *err);
+/* The runtime that is this image ("debian:12", "docker://…"): one that is there, or, for administrators, a new one, not made yet. ERROR_DENIED, noun "image". `name` is of
+ * RUNTIME_REFERENCE_TEXT bytes. */
+int runtime_of_image(struct runtimes *runtimes, const struct actor *actor, const char *image,
+                     char *name, struct error *err);
 int runtime_make(struct runtimes *runtimes, const struct actor *actor, const char *reference,
                  char *state, struct error *err);
 int runtime_delete(struct runtimes *runtimes, const struct actor *actor, const char *reference,

@@ -7,6 +7,7 @@
 #include "runtime/build.h"
 #include "runtime/catalog.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,6 +38,72 @@ int runtime_put(struct runtimes *runtimes, const struct actor *actor, const char
         xasprintf("name: %s\ntags: [\"%s\"]\nbuild:\n  kind: oci\n  image: \"%s\"\n",
                   reference.name, reference.tag, image);
     return catalog_put_file(runtimes_data_dir(runtimes), &reference, text, err);
+}
+
+// ---- images by their own names ----
+
+/* Docker's, where it does not say from where. */
+static char *source_of(const char *image)
+{
+    static const char *const transports[] = {"docker://",
+                                             "oci:", "oci-archive:", "docker-archive:", NULL};
+
+    for (const char *const *at = transports; *at; at++) {
+        if (strncmp(image, *at, strlen(*at)) == 0)
+            return xstrdup(image);
+    }
+    return xasprintf("docker://%s", image);
+}
+
+static bool find_image(const struct catalog *catalog, const char *source, char *name)
+{
+    const struct runtime_definition *definition;
+
+    for (size_t i = 0; (definition = catalog_at(catalog, i)); i++) {
+        if (definition->kind != RUNTIME_OCI || strcmp(definition->image, source) != 0)
+            continue;
+        (void)snprintf(name, RUNTIME_REFERENCE_TEXT, "%s:%s", definition->name,
+                       definition->tags[0]);
+        return true;
+    }
+    return false;
+}
+
+/* "image-debian-1a2b3c4d5e6f:latest": a name that no other image gets. */
+static void name_image(const char *source, char *name)
+{
+    const char *slash = strrchr(source, '/');
+    const char *word = slash ? slash + 1 : source;
+    char plain[32] = "";
+    char id[24];
+    size_t used = 0;
+
+    for (; *word && *word != ':' && *word != '@' && used + 1 < sizeof plain; word++) {
+        char letter = (char)tolower((unsigned char)*word);
+        plain[used++] = isalnum((unsigned char)letter) ? letter : '-';
+    }
+    runtime_id(source, id);
+    (void)snprintf(name, RUNTIME_REFERENCE_TEXT, "image-%s-%.12s:latest", plain, id);
+}
+
+int runtime_of_image(struct runtimes *runtimes, const struct actor *actor, const char *image,
+                     char *name, struct error *err)
+{
+    autofree char *source = source_of(image);
+    autoptr(catalog) catalog = NULL;
+
+    if (check_image(source, err) < 0 ||
+        catalog_load(runtimes_data_dir(runtimes), NULL, &catalog, err) < 0)
+        return -1;
+    if (find_image(catalog, source, name))
+        return 0;
+    if (!actor->is_admin)
+        return error_refuse(err, ERROR_DENIED, "image",
+                            "image '%.200s' is no runtime of this server; an administrator adds it "
+                            "('burrow runtime add NAME --from %.200s')",
+                            image, source);
+    name_image(source, name);
+    return runtime_put(runtimes, actor, name, NULL, source, err);
 }
 
 int runtime_make(struct runtimes *runtimes, const struct actor *actor, const char *reference,

@@ -122,7 +122,7 @@ static int put_all(struct snapshots *snapshots, struct sandbox *sandbox, const s
     do
         is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
                  snapshot_put(snapshots, record, layer, bytes, err) == 0 &&
-                 event_put(sandbox, &event, err) == 0 &&
+                 (record->is_step || event_put(sandbox, &event, err) == 0) &&
                  once_finish(snapshots->accounts, actor, once, record->id, err) == 0 &&
                  store_commit(&together, err) == 0;
     while (!is_put && store_again(&together, err));
@@ -166,8 +166,12 @@ static int take_snapshot(struct snapshots *snapshots, struct sandbox *sandbox,
         .runtime = row->runtime,
         .dependencies = row->dependencies,
         .packages = row->packages,
+        .is_step = request->step,
+        .content_hash = request->step,
         .name = request->name ? request->name : made_up,
-        .tag = request->tag ? request->tag : "latest",
+        .tag = request->tag    ? request->tag
+               : request->step ? NULL
+                               : "latest",
         .description = request->description,
         .is_public = request->is_public,
         .layers = chain,
@@ -203,7 +207,7 @@ int snapshot_create(struct snapshots *snapshots, const struct actor *actor, cons
         return -1;
     if (is_new) {
         sandbox_touch(sandbox);
-        if (snapshot_check_count(snapshots, actor, err) < 0 ||
+        if ((!request->step && snapshot_check_count(snapshots, actor, err) < 0) ||
             take_snapshot(snapshots, sandbox, actor, request, id_make(id), err) < 0) {
             once_release(snapshots->accounts, actor, request->once);
             return -1;

@@ -19,6 +19,8 @@ struct snapshot_request {
     const char *const
         *env; // NAME=VALUE: of sandboxes made from it; NULL: that of the snapshot before
     const struct once *once; // or NULL
+    const char *
+        step; // instead of a name and a tag: what a build from steps finds it by (snapshot_step.h); NULL: none
 };
 
 /* The files are counted when there are few; else `file_count` tells that they are not, and those who get or list it wait for that.
@@ -87,6 +89,7 @@ struct snapshot_build {
     const char *name, *tag, *description, *message;
     const char *content_hash; // NULL: always built
     const char *git;          // JSON, not read here
+    const char *metadata;     // likewise, until it is finished
     bool is_forced;
     bool is_public;
 };

@@ -88,6 +88,7 @@ int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
         .content_hash = build->content_hash,
         .upload_secret = id_make(secret),
         .git = build->git,
+        .metadata = build->metadata,
         .name = build->name ? build->name : made_up,
         .tag = build->tag ? build->tag : "latest",
         .description = build->description,
@@ -262,6 +263,7 @@ static int build(struct build_box *build_box, struct snapshot_record *record,
     record->layers = strings_pack(chain);
     free((char *)record->env);
     record->env = strings_pack(content->env);
+    free((char *)record->metadata);
     record->metadata = content->metadata ? xstrdup(content->metadata) : NULL;
     record->state = SNAPSHOT_READY;
     record->size_bytes = (int64_t)bytes;

@@ -11,8 +11,8 @@
 const struct e2b_settings e2b_settings_default = {.runtime = "code-interpreter:latest"};
 
 static const struct route *const control_tables[] = {
-    e2b_sandbox_routes, e2b_list_routes,    e2b_snapshot_routes,
-    e2b_metrics_routes, e2b_refused_routes, NULL,
+    e2b_sandbox_routes,  e2b_list_routes,    e2b_snapshot_routes, e2b_build_routes,
+    e2b_template_routes, e2b_metrics_routes, e2b_refused_routes,  NULL,
 };
 
 static const struct route *const envd_tables[] = {

@@ -15,6 +15,8 @@
 extern const struct route e2b_sandbox_routes[];
 extern const struct route e2b_list_routes[];
 extern const struct route e2b_snapshot_routes[];
+extern const struct route e2b_build_routes[];
+extern const struct route e2b_template_routes[];
 extern const struct route e2b_metrics_routes[];
 extern const struct route e2b_refused_routes[];
 extern const struct route envd_process_routes[];
@@ -59,6 +61,9 @@ struct e2b_user {
 void e2b_user_find(struct call *call, const char *name, struct e2b_user *out);
 /* By HTTP Basic; ERROR_UNAUTHORIZED for what cannot be read. */
 int e2b_user_of_call(struct call *call, struct e2b_user *out, struct error *err);
+/* The same, where another is the usual one; NULL: the usual one is. */
+int e2b_user_of_call_or(struct call *call, const char *usual, struct e2b_user *out,
+                        struct error *err);
 
 /* Absolute, without "." and ".."; the call's. ERROR_INVALID for "~name". */
 int e2b_path(struct call *call, const struct e2b_user *user, const char *path, const char **out,
@@ -73,13 +78,14 @@ int envd_enter(struct call *call, const char **id, struct error *err);
 /* What a front keeps with a sandbox. */
 struct e2b_kept {
     const char *template;
-    bool is_template_alias;      // `template` is a name that stands for a runtime
-    bool resumes;                // by traffic
-    int64_t timeout_s;           // that was last asked for
-    bool has_internet, internet; // as asked
-    bool is_private;             // its ports need a token
-    const char *network;         // JSON as given; NULL: none
-    const char *mask_host;       // what the servers in it see as Host; NULL: the usual one
+    bool is_template_alias;       // `template` is a name that stands for a runtime
+    bool resumes;                 // by traffic
+    int64_t timeout_s;            // that was last asked for
+    bool has_internet, internet;  // as asked
+    bool is_private;              // its ports need a token
+    const char *network;          // JSON as given; NULL: none
+    const char *user, *directory; // that commands have where none is said; NULL: the usual ones
+    const char *mask_host;        // what the servers in it see as Host; NULL: the usual one
 };
 /* Texts are the call's. */
 void e2b_kept_read(struct call *call, const struct sandbox_info *info, struct e2b_kept *out);

@@ -9,6 +9,7 @@
 #include "core/sandbox/sandbox_modify.h"
 #include "core/seal.h"
 #include "core/snapshot/snapshot.h"
+#include "front/e2b/e2b_build.h"
 #include "front/e2b/e2b_impl.h"
 #include "front/e2b/e2b_network.h"
 #include "front/e2b/e2b_template.h"
@@ -201,10 +202,27 @@ static int metadata_of(struct call *call, const struct field_list *list, const c
     return 0;
 }
 
+#define READY_MS 50000 // for the start command of a template: these clients wait for a minute
+
+/* What runs in sandboxes of a template that was built with a start command. One in which it does not is none. */
+static int serve(struct call *call, const struct e2b_about *about, const char *sandbox_id,
+                 struct error *err)
+{
+    const struct recipe_service service = e2b_service(call, about);
+    struct error ignored = {0};
+
+    if (!service.start ||
+        recipe_serve(call->core, &call->actor, sandbox_id, &service, READY_MS, NULL, err) == 0)
+        return 0;
+    (void)sandbox_delete(call->core->sandboxes, &call->actor, sandbox_id, &ignored);
+    return -1;
+}
+
 static int make(struct call *call, int64_t usual_timeout_s, struct error *err)
 {
     struct create_body body = {.internet = true};
     struct e2b_template template = {0};
+    struct e2b_about about;
     autoclear(sandbox_info) info = {0};
     const char *metadata = NULL;
     const char *const *env = NULL;
@@ -215,6 +233,7 @@ static int make(struct call *call, int64_t usual_timeout_s, struct error *err)
         env_of(call, &body.env, &env, err) < 0)
         return -1;
     int64_t timeout_s = body.has_timeout ? body.timeout : usual_timeout_s;
+    e2b_about_read(call, template.metadata, &about);
     const struct e2b_kept kept = {
         .template = template.id,
         .is_template_alias = template.is_alias,
@@ -226,6 +245,8 @@ static int make(struct call *call, int64_t usual_timeout_s, struct error *err)
         .network =
             body.has_network ? e2b_network_keep(call, value_get(call->body, "network")) : NULL,
         .mask_host = body.has_network ? body.network.mask_host : NULL,
+        .user = about.user,
+        .directory = about.directory,
     };
     const struct port_request all_ports = {
         .port = PORT_ALL, .protocol = PORT_HTTP, .is_private = kept.is_private};
@@ -236,6 +257,7 @@ static int make(struct call *call, int64_t usual_timeout_s, struct error *err)
         .snapshot = template.snapshot,
         .home = E2B_HOME,
         .usual = {.env = env, .directory = E2B_HOME, .user = "1000:1000"},
+        .limits = e2b_limits(&about),
         .paused_timeout_ms = 0,
         .expires_at = (int64_t)clock_wall_ms() + timeout_s * 1000,
         .on_expiry = !body.pauses                                  ? SANDBOX_EXPIRY_ENDS
@@ -256,6 +278,8 @@ static int make(struct call *call, int64_t usual_timeout_s, struct error *err)
         result = sandbox_create(call->core, &call->actor, &request, &info, NULL, err);
     }
     if (result < 0)
+        return -1;
+    if (serve(call, &about, info.id, err) < 0)
         return -1;
     delivery_watch(call, info.id);
     return e2b_answer_sandbox(call, 201, &info);

@@ -5,6 +5,7 @@
 #include "core/fork.h"
 #include "core/sandbox/sandbox.h"
 #include "core/snapshot/snapshot.h"
+#include "front/e2b/e2b_build.h"
 #include "front/e2b/e2b_impl.h"
 #include "front/e2b/e2b_network.h"
 #include "front/e2b/e2b_template.h"
@@ -40,17 +41,6 @@ static const struct field snapshot_fields[] = {
     {0},
 };
 
-/* "NAMESPACE/NAME:TAG": the namespace is ours whatever it says. */
-static void split_name(struct call *call, const char *name, struct snapshot_request *out)
-{
-    const char *slash = strrchr(name, '/');
-    const char *begin = slash ? slash + 1 : name;
-    size_t length = strcspn(begin, ":");
-
-    out->name = call_print(call, "%.*s", (int)length, begin);
-    out->tag = begin[length] ? begin + length + 1 : "default";
-}
-
 /* POST /sandboxes/{id}/snapshots */
 static int create_snapshot(struct call *call, struct error *err)
 {
@@ -63,7 +53,9 @@ static int create_snapshot(struct call *call, struct error *err)
     if (fields_read(call->body, snapshot_fields, &body, err) < 0 || e2b_get(call, &info, err) < 0)
         return -1;
     if (body.name && *body.name)
-        split_name(call, body.name, &request);
+        e2b_template_split(call, body.name, &request.name, &request.tag);
+    if (!request.tag)
+        request.tag = "default";
     request.env = info.command.env;
     if (snapshot_create(call->core->snapshots, &call->actor, info.id, &request, &snapshot, err) < 0)
         return -1;
@@ -113,18 +105,6 @@ static const struct parameter snapshot_query[] = {
     {"limit", PARAMETER_INTEGER, .minimum = 1, .maximum = LIST_MOST},
     {0},
 };
-
-/* DELETE /templates/{id} */
-static int delete_snapshot(struct call *call, struct error *err)
-{
-    autoclear(snapshot_info) info = {0};
-
-    if (e2b_snapshot_find(call, call->parameters[0], &info, err) < 0)
-        return error_is(err, ERROR_INVALID) ? error_restate(err, ERROR_NOT_FOUND, "snapshot") : -1;
-    if (snapshot_delete(call->core->snapshots, &call->actor, info.id, err) < 0)
-        return -1;
-    return e2b_answer_empty(call, 204);
-}
 
 // ---- forks ----
 
@@ -250,9 +230,8 @@ static int refuse_templates(struct call *call, struct error *err)
 {
     (void)err;
     e2b_answer_error(call, 501,
-                     "templates are not built over this protocol here: make a runtime ('burrow "
-                     "runtime add NAME --from IMAGE') or a snapshot (createSnapshot) and use its "
-                     "name as the template");
+                     "templates are not built from Dockerfiles by the server here: use "
+                     "Template.build of the SDK, which sends their steps");
     return 0;
 }
 
@@ -284,8 +263,6 @@ const struct route e2b_snapshot_routes[] = {
         "keeps its files, to start others from", SCOPE_RUN),
     {"GET", "/snapshots", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, list_snapshots, "snapshots",
      .query = snapshot_query, .needs = SCOPE_READ, .is_undescribed = true, .reach = REACH_COMMON},
-    ROW("DELETE", "/templates/{id}", ROUTE_SLOW, BODY_NONE, delete_snapshot, "removes a snapshot",
-        SCOPE_MANAGE),
     ROW("POST", "/sandboxes/{id}/fork", ROUTE_SLOW, BODY_JSON, fork_sandbox, "makes others like it",
         SCOPE_RUN),
     ROW("POST", "/v2/sandboxes/{id}/fork", ROUTE_SLOW, BODY_JSON, fork_sandbox,
@@ -298,20 +275,8 @@ const struct route e2b_snapshot_routes[] = {
 };
 
 const struct route e2b_refused_routes[] = {
-    ROW("POST", "/v3/templates", ROUTE_QUICK, BODY_NONE, refuse_templates, "is not offered",
-        SCOPE_RUN),
-    ROW("POST", "/v2/templates", ROUTE_QUICK, BODY_NONE, refuse_templates, "is not offered",
-        SCOPE_RUN),
     ROW("POST", "/templates", ROUTE_QUICK, BODY_NONE, refuse_templates, "is not offered",
         SCOPE_RUN),
-    ROW("GET", "/templates", ROUTE_QUICK, BODY_NONE, refuse_templates, "is not offered",
-        SCOPE_READ),
-    ROW("POST", "/templates/tags", ROUTE_QUICK, BODY_NONE, refuse_templates, "is not offered",
-        SCOPE_RUN),
-    ROW("DELETE", "/templates/tags", ROUTE_QUICK, BODY_NONE, refuse_templates, "is not offered",
-        SCOPE_RUN),
-    ROW("GET", "/templates/{id}/tags", ROUTE_QUICK, BODY_NONE, refuse_templates, "is not offered",
-        SCOPE_READ),
     ROW("GET", "/volumes", ROUTE_QUICK, BODY_NONE, refuse_volumes, "is not offered", SCOPE_READ),
     ROW("POST", "/volumes", ROUTE_QUICK, BODY_NONE, refuse_volumes, "is not offered", SCOPE_RUN),
     ROW("GET", "/volumes/{id}", ROUTE_QUICK, BODY_NONE, refuse_volumes, "is not offered",

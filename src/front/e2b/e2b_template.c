@@ -29,8 +29,12 @@ int e2b_snapshot_find(struct call *call, const char *name, struct snapshot_info 
     const char *bare = call_print(call, "%.*s", (int)length, reference);
     bool is_usual = reference[length] == '\0' || strcmp(reference + length, ":default") == 0;
 
-    if (snapshot_resolve(call->core->snapshots, &call->actor, is_usual ? bare : reference, out,
-                         err) < 0)
+    // A name without a tag is its default; where it has none, as those of other clients, its newest.
+    bool is_default =
+        is_usual && snapshot_resolve(call->core->snapshots, &call->actor,
+                                     call_print(call, "%s:default", bare), out, err) == 0;
+    if (!is_default && snapshot_resolve(call->core->snapshots, &call->actor,
+                                        is_usual ? bare : reference, out, err) < 0)
         return -1;
     if (out->deleted_at == 0)
         return 0;
@@ -63,6 +67,7 @@ int e2b_template_find(struct call *call, const char *name, struct e2b_template *
     }
     if (e2b_snapshot_find(call, name, &snapshot, err) == 0) {
         out->snapshot = call_print(call, "%s", snapshot.id);
+        out->metadata = snapshot.metadata ? call_print(call, "%s", snapshot.metadata) : NULL;
         return 0;
     }
     if (!error_is(err, ERROR_NOT_FOUND) && !error_is(err, ERROR_INVALID))

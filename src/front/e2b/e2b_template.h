@@ -12,6 +12,7 @@ struct e2b_template {
     bool is_alias;        // a name that every client expects
     const char *runtime;  // or NULL
     const char *snapshot; // an id; or NULL
+    const char *metadata; // of that; or NULL
 };
 /* Texts are the call's. ERROR_NOT_FOUND, noun "template". */
 int e2b_template_find(struct call *call, const char *name, struct e2b_template *out,

@@ -45,12 +45,18 @@ static bool is_name(const char *text, size_t length)
 
 int e2b_user_of_call(struct call *call, struct e2b_user *out, struct error *err)
 {
+    return e2b_user_of_call_or(call, NULL, out, err);
+}
+
+int e2b_user_of_call_or(struct call *call, const char *usual, struct e2b_user *out,
+                        struct error *err)
+{
     static const char scheme[] = "Basic ";
     const char *text = call_header(call, "Authorization");
     size_t bad;
 
     if (!text || strncasecmp(text, scheme, sizeof scheme - 1) != 0) {
-        e2b_user_find(call, NULL, out);
+        e2b_user_find(call, usual, out);
         return 0;
     }
     text += sizeof scheme - 1;
@@ -67,7 +73,7 @@ int e2b_user_of_call(struct call *call, struct e2b_user *out, struct error *err)
         *colon = '\0';
     if (*name && !is_name(name, strlen(name)))
         return refuse(err);
-    e2b_user_find(call, name, out);
+    e2b_user_find(call, *name ? name : usual, out);
     return 0;
 }
 

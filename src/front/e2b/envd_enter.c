@@ -40,6 +40,10 @@ void e2b_kept_read(struct call *call, const struct sandbox_info *info, struct e2
     out->internet = truth_of(map, "internet");
     if ((value = value_get(map, "mask")) && value->kind == VALUE_STRING)
         out->mask_host = call_print(call, "%s", value->text);
+    if ((value = value_get(map, "user")) && value->kind == VALUE_STRING)
+        out->user = call_print(call, "%s", value->text);
+    if ((value = value_get(map, "workdir")) && value->kind == VALUE_STRING)
+        out->directory = call_print(call, "%s", value->text);
     if ((value = value_get(map, "network")) && value->kind == VALUE_STRING)
         out->network = call_print(call, "%s", value->text);
 }
@@ -61,6 +65,10 @@ const char *e2b_kept_write(struct call *call, const struct e2b_kept *kept)
         e2b_member_bool(&json, "internet", kept->internet);
     if (kept->mask_host)
         e2b_member_text(&json, "mask", kept->mask_host);
+    if (kept->user)
+        e2b_member_text(&json, "user", kept->user);
+    if (kept->directory)
+        e2b_member_text(&json, "workdir", kept->directory);
     if (kept->network)
         e2b_member_text(&json, "network", kept->network);
     json_map_end(&json);
