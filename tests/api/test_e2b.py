@@ -299,6 +299,44 @@ def test_forms_that_are_none(shared):
     assert shared.http("GET", "/files?path=/etc/shadow", ).status in (403, 404, 500)
 
 
+def test_parts_of_files_are_told(shared):
+    shared.http("POST", "/files?path=parts", {"Content-Type": "application/octet-stream"}, body=b"0123456789")
+
+    def get(range):
+        answer = shared.http("GET", "/files?path=parts", {"Range": range})
+        return answer.status, answer.body, answer.headers.get("content-range")
+    assert get("bytes=2-4") == (206, b"234", "bytes 2-4/10")
+    assert get("bytes=7-") == (206, b"789", "bytes 7-9/10")
+    assert get("bytes=-3") == (206, b"789", "bytes 7-9/10")
+    assert get("bytes=5-100") == (206, b"56789", "bytes 5-9/10")
+    for whole in ("bytes=4-2", "lines=1-2", "bytes=x", "bytes=0-1,3-4"):
+        assert get(whole)[:2] == (200, b"0123456789"), whole
+    assert get("bytes=10-")[0] == 416
+
+
+def test_files_are_put_together(shared, new):
+    def put(name, content):
+        assert shared.http("POST", f"/files?path={name}", {"Content-Type": "application/octet-stream"}, body=content).status == 200
+
+    def compose(headers=None, **fields):
+        return shared.http("POST", "/files/compose", {"Content-Type": "application/json", **(headers or {})}, body=json.dumps(fields).encode())
+    put("c1", b"one"), put("c2", b""), put("c3", b"three" * 50000)
+    answer = compose(source_paths=["c1", "c2", "/home/user/c3", "c1"], destination="made/whole")
+    assert answer.status == 200 and answer.json == {"path": "/home/user/made/whole", "name": "whole", "type": "file"}, str(answer)
+    assert shared.http("GET", "/files?path=made/whole").body == b"one" + b"three" * 50000 + b"one"
+    assert [shared.http("GET", f"/files?path={name}").status for name in ("c1", "c2", "c3")] == [404] * 3
+    put("c1", b"one")
+    assert compose(source_paths=["c1", "missing"], destination="made/other").status == 404
+    assert shared.http("GET", "/files?path=c1").body == b"one" and shared.http("GET", "/files?path=made/other").status == 404
+    for fields in ({}, {"source_paths": [], "destination": "x"}, {"source_paths": "c1", "destination": "x"}, {"source_paths": ["c1"]},
+                   {"source_paths": ["c1"], "destination": "~other/x"}, {"source_paths": ["c1"], "destination": "/tmp"}, {"source_paths": ["/tmp"], "destination": "x"}):
+        assert compose(**fields).status == 400, fields
+    assert compose(source_paths=["c1"], destination="x", username="a b").status == 401
+    assert compose({"X-Access-Token": new().token}, source_paths=["c1"], destination="x").status == 401
+    assert compose(source_paths=["c1"], destination="c1").status == 200
+    assert shared.http("GET", "/files?path=c1").body == b"one"
+
+
 def test_create_refuses_what_cannot_be(e2b):
     for body in ({}, {"templateID": 1}, {"templateID": "base", "timeout": 0}, {"templateID": "base", "timeout": -1}, {"templateID": "base", "timeout": "x"},
                  {"templateID": "base", "envVars": {"A": 1}}, {"templateID": "base", "envVars": {"A=B": "1"}}, {"templateID": "base", "metadata": [1]},

@@ -16,8 +16,9 @@ static const struct route *const control_tables[] = {
 };
 
 static const struct route *const envd_tables[] = {
-    envd_process_routes,    envd_input_routes, envd_health_routes,  envd_file_routes,
-    envd_filesystem_routes, envd_watch_routes, envd_metrics_routes, NULL,
+    envd_process_routes, envd_input_routes,   envd_health_routes,
+    envd_file_routes,    envd_compose_routes, envd_filesystem_routes,
+    envd_watch_routes,   envd_metrics_routes, NULL,
 };
 
 static struct route *join_tables(const struct route *const *tables)

@@ -24,6 +24,7 @@ extern const struct route envd_input_routes[];
 extern const struct route envd_filesystem_routes[];
 extern const struct route envd_watch_routes[];
 extern const struct route envd_file_routes[];
+extern const struct route envd_compose_routes[];
 extern const struct route envd_health_routes[];
 extern const struct route envd_metrics_routes[];
 extern const struct route e2b_code_routes[];

@@ -10,9 +10,11 @@
 #include "web/collect.h"
 #include "web/multipart.h"
 #include "web/packed_body.h"
+#include "web/range.h"
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -40,12 +42,24 @@ static int place_of(struct call *call, const char *path, struct e2b_user *user,
 
 // ---- download ----
 
-static bool choose_all(void *data, const struct file_info *info, uint64_t *offset, uint64_t *length)
+/* What of a file is wanted. */
+struct wish {
+    const char *range; // the header; NULL: all
+    enum range part;
+    uint64_t first, length, size;
+};
+
+static bool choose_part(void *data, const struct file_info *info, uint64_t *offset,
+                        uint64_t *length)
 {
-    (void)data;
-    *offset = 0;
-    *length = info->size_bytes;
-    return true;
+    struct wish *wish = data;
+
+    wish->size = wish->length = info->size_bytes;
+    wish->first = 0;
+    wish->part = range_read(wish->range, wish->size, &wish->first, &wish->length);
+    *offset = wish->first;
+    *length = wish->length;
+    return wish->part != RANGE_OUTSIDE;
 }
 
 static bool choose_none(void *data, const struct file_info *info, uint64_t *offset,
@@ -60,7 +74,9 @@ static bool choose_none(void *data, const struct file_info *info, uint64_t *offs
 /* GET /files */
 static int download(struct call *call, struct error *err)
 {
-    static const struct http_header headers[] = {{"Content-Type", "application/octet-stream"}, {0}};
+    struct http_header headers[] = {
+        {"Content-Type", "application/octet-stream"}, {"Accept-Ranges", "bytes"}, {0}, {0}};
+    struct wish wish = {.range = call_header(call, "Range")};
     struct temporary *file = NULL;
     autofileinfo info = {0};
     struct e2b_user user;
@@ -70,10 +86,17 @@ static int download(struct call *call, struct error *err)
         return -1;
     client_watch_start(call);
     if (file_fetch(call->core->sandboxes, &call->actor, &place,
-                   call->request->is_head ? choose_none : choose_all, NULL, &info, &file, err) < 0)
+                   call->request->is_head ? choose_none : choose_part, &wish, &info, &file,
+                   err) < 0)
         return envd_file_failed(err);
+    if (wish.part == RANGE_OUTSIDE)
+        return error_refuse(err, ERROR_RANGE, "range", "the file has %" PRIu64 " bytes", wish.size);
+    if (wish.part == RANGE_PART)
+        headers[2] = (struct http_header){
+            "Content-Range", call_print(call, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, wish.first,
+                                        wish.first + wish.length - 1, wish.size)};
     if (file)
-        return client_watch_send_file(call, 200, headers, file);
+        return client_watch_send_file(call, wish.part == RANGE_PART ? 206 : 200, headers, file);
     (void)response_send(call->response, 200, headers, NULL, 0);
     return 0;
 }
