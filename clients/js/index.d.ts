@@ -188,6 +188,14 @@ export interface CodeOutcome {
   truncated: boolean
 }
 
+export interface ContextInfo {
+  id: string
+  language: string
+  directory: string
+  running: boolean
+  [member: string]: unknown
+}
+
 export interface FileInfo {
   path: string
   kind: string
@@ -227,6 +235,15 @@ export class Sandbox {
     remove(path: string, options?: Abortable & { recursive?: boolean }): Promise<void>
     readArchive(path?: string, options?: Abortable): Promise<Uint8Array>
     writeArchive(path: string, tar: Uint8Array, options?: Abortable): Promise<void>
+  }
+  /** Interpreters beside the one that each language has. */
+  readonly contexts: {
+    create(settings?: { language?: CodeOptions['language']; directory?: string }, options?: Abortable): Promise<ContextInfo>
+    list(options?: Abortable): AsyncGenerator<ContextInfo, void>
+    get(id: string, options?: Abortable): Promise<ContextInfo>
+    interrupt(id: string, options?: Abortable): Promise<void>
+    restart(id: string, options?: Abortable): Promise<void>
+    remove(id: string, options?: Abortable): Promise<void>
   }
   readonly network: {
     get(options?: Abortable): Promise<NetworkState>

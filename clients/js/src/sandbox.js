@@ -13,6 +13,7 @@ export class Sandbox {
     this.info = info
     this.files = new Files(http, info.id)
     this.network = new Network(http, info.id)
+    this.contexts = new Contexts(http, info.id)
   }
 
   get id() {
@@ -141,6 +142,44 @@ class Files {
 
   async writeArchive(path, tar, { signal } = {}) {
     await this.#http.json('PUT', this.#base + '/archive', { query: { path }, body: tar, signal })
+  }
+}
+
+/** Interpreters that keep what code defines. Each language has one without being asked; these are more of them, or tell of all. */
+class Contexts {
+  #http
+  #base
+
+  constructor(http, id) {
+    this.#http = http
+    this.#base = path`/sandboxes/${id}/contexts`
+  }
+
+  /** {language, directory, user}: its `id` is for runCode. */
+  create(settings = {}, { signal } = {}) {
+    return this.#http.json('POST', this.#base, { json: settings, signal })
+  }
+
+  async *list({ signal } = {}) {
+    yield* this.#http.pages(this.#base, { signal })
+  }
+
+  get(id, { signal } = {}) {
+    return this.#http.json('GET', this.#base + path`/${id}`, { signal })
+  }
+
+  /** Ends what runs in it; what was defined stays. */
+  async interrupt(id, { signal } = {}) {
+    await this.#http.json('POST', this.#base + path`/${id}/interrupt`, { signal })
+  }
+
+  /** A new interpreter under the same id. */
+  async restart(id, { signal } = {}) {
+    await this.#http.json('POST', this.#base + path`/${id}/restart`, { signal })
+  }
+
+  async remove(id, { signal } = {}) {
+    await this.#http.json('DELETE', this.#base + path`/${id}`, { signal })
   }
 }
 

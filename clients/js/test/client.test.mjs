@@ -198,3 +198,81 @@ describe('refusals', () => {
     await assert.rejects(sandbox.exec('true').result(), { code: 'broken_stream' })
   })
 })
+
+describe('contexts of code', () => {
+  let sandbox
+  before(async () => { sandbox = await burrow.sandboxes.create() })
+  after(async () => { await sandbox.kill() })
+
+  it('keep what code defines, apart from each other, until they are restarted or removed', async () => {
+    const [one, two] = [await sandbox.contexts.create({ directory: '/tmp' }), await sandbox.contexts.create({ language: 'python' })]
+    assert.deepEqual([one.directory, one.language, one.running], ['/tmp', 'python', true])
+    await sandbox.runCode('x = 5', { context: one.id })
+    assert.equal((await sandbox.runCode('x', { context: two.id })).error.name, 'NameError')
+    assert.equal((await sandbox.runCode('x', { context: one.id })).results[0].data['text/plain'], '5')
+    assert.deepEqual((await all(sandbox.contexts.list())).map((found) => found.id).sort(), [one.id, two.id].sort())
+    assert.equal((await sandbox.contexts.get(two.id)).id, two.id)
+    await sandbox.contexts.restart(one.id)
+    assert.equal((await sandbox.runCode('x', { context: one.id })).error.name, 'NameError')
+    await sandbox.contexts.remove(two.id)
+    await assert.rejects(sandbox.runCode('1', { context: two.id }), { code: 'not_found' })
+  })
+
+  it('are interrupted', async () => {
+    const { id } = await sandbox.contexts.create()
+    const seen = []
+    for await (const event of sandbox.streamCode('print(1, flush=True)\nwhile True: pass', { context: id })) {
+      seen.push(event.type === 'error' ? event.name : event.type)
+      if (event.type === 'stdout') await sandbox.contexts.interrupt(id)
+    }
+    assert.deepEqual(seen, ['started', 'stdout', 'KeyboardInterrupt', 'end'])
+  })
+
+  it('a run that is aborted is interrupted, and the context goes on', async () => {
+    const stop = new AbortController()
+    const run = sandbox.runCode('y = 1\nwhile True: pass', { signal: stop.signal })
+    setTimeout(() => stop.abort(), 500)
+    await assert.rejects(run, { name: 'AbortError' })
+    assert.equal((await sandbox.runCode('1 + 1')).results[0].data['text/plain'], '2')
+  })
+})
+
+describe('a signal', () => {
+  it('that has gone off already keeps every call from the server, and is the reason told', async () => {
+    let asked = 0
+    const told = { id: 'sbx_1', items: [] }
+    const quiet = new Burrow({ fetch: async () => { asked++; return Response.json(told) } })
+    const sandbox = await quiet.sandboxes.get('x')
+    asked = 0
+    const reason = new Error('mine')
+    const gone = { signal: AbortSignal.abort(reason) }
+    const calls = {
+      'sandboxes.create': () => quiet.sandboxes.create({}, gone), 'sandboxes.get': () => quiet.sandboxes.get('x', gone),
+      'sandboxes.list': () => all(quiet.sandboxes.list(gone)), 'sandboxes.kill': () => quiet.sandboxes.kill('x', gone),
+      'snapshots.get': () => quiet.snapshots.get('x', gone), 'snapshots.list': () => all(quiet.snapshots.list(gone)), 'snapshots.delete': () => quiet.snapshots.delete('x', gone),
+      request: () => quiet.request('GET', '/x', gone),
+      exec: () => sandbox.exec('true', gone).result(), 'exec, followed': () => all(sandbox.exec('true', gone)),
+      runCode: () => sandbox.runCode('1', gone), streamCode: () => all(sandbox.streamCode('1', gone)),
+      refresh: () => sandbox.refresh(gone), pause: () => sandbox.pause(gone), resume: () => sandbox.resume(gone), fork: () => sandbox.fork({}, gone),
+      snapshot: () => sandbox.snapshot({}, gone), kill: () => sandbox.kill(gone),
+      'files.read': () => sandbox.files.read('x', gone), 'files.readBytes': () => sandbox.files.readBytes('x', gone), 'files.stream': () => sandbox.files.stream('x', gone),
+      'files.write': () => sandbox.files.write('x', 'y', gone), 'files.list': () => all(sandbox.files.list('.', gone)), 'files.stat': () => sandbox.files.stat('x', gone),
+      'files.exists': () => sandbox.files.exists('x', gone), 'files.makeDirectory': () => sandbox.files.makeDirectory('x', gone), 'files.remove': () => sandbox.files.remove('x', gone),
+      'files.readArchive': () => sandbox.files.readArchive('.', gone), 'files.writeArchive': () => sandbox.files.writeArchive('.', new Uint8Array(1), gone),
+      'network.get': () => sandbox.network.get(gone), 'network.set': () => sandbox.network.set({}, gone), 'network.change': () => sandbox.network.change({}, gone),
+      'network.why': () => sandbox.network.why('x', 1, gone),
+      'contexts.create': () => sandbox.contexts.create({}, gone), 'contexts.list': () => all(sandbox.contexts.list(gone)), 'contexts.get': () => sandbox.contexts.get('x', gone),
+      'contexts.interrupt': () => sandbox.contexts.interrupt('x', gone), 'contexts.restart': () => sandbox.contexts.restart('x', gone), 'contexts.remove': () => sandbox.contexts.remove('x', gone),
+    }
+    for (const [name, call] of Object.entries(calls)) await assert.rejects(async () => call(), (problem) => problem === reason, name)
+    assert.equal(asked, 0)
+    // Every method of every part is in the list above.
+    for (const [part, of] of Object.entries({ 'sandboxes.': quiet.sandboxes, 'snapshots.': quiet.snapshots, 'files.': sandbox.files, 'network.': sandbox.network, 'contexts.': sandbox.contexts, '': sandbox })) {
+      const names = new Set([...Object.keys(of), ...Object.getOwnPropertyNames(Object.getPrototypeOf(of))])
+      for (const name of names) {
+        const isCall = typeof Object.getOwnPropertyDescriptor(Object.getPrototypeOf(of), name)?.value === 'function' || typeof Object.getOwnPropertyDescriptor(of, name)?.value === 'function'
+        if (isCall && name !== 'constructor' && !(name in Object.prototype)) assert.ok(calls[part + name], `${part}${name} is not tried`)
+      }
+    }
+  })
+})
