@@ -154,6 +154,8 @@ def test_javascript(api, new):
     assert value(run(api, sandbox, "import fs from 'fs'; fs.existsSync('/')", language="js")) == "true"
     assert run(api, sandbox, "while (true) {}", language="js", timeoutMs=300)["error"]["name"] == "TimeoutError"
     assert value(run(api, sandbox, "a.b", language="js")) == "2"
+    made = api.post(f"{TOP}/sandboxes/{sandbox.id}/contexts", {"language": "javascript", "directory": "/tmp"}).json["id"]
+    assert value(run(api, sandbox, "process.cwd() + typeof a", context=made, timeoutMs=60000)) == "/tmpundefined"
 
 
 @needs_node

@@ -175,6 +175,7 @@ function side() {
                 have = have.subarray(line + 2 + length);
             }
         });
+        socket.on('end', () => resolve(null)); // whoever only looked whether this listens
         socket.on('close', () => resolve(null));
         socket.on('error', () => resolve(null));
     });
