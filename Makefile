@@ -34,6 +34,7 @@ bench: all
 load: all
 	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/load/soak
 	BUILD=$(BUILD) tests/load/networks
+	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/load/networked
 	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/load/ssh
 
 # Every runtime that is shipped, made and used; takes minutes, and downloads.
