@@ -34,6 +34,12 @@ class Terminal:
             time.sleep(0.05)
         return self.screen()
 
+    def wait_for_prompt(self, text):
+        deadline = time.monotonic() + PATIENCE
+        while not (text in (screen := self.screen()) and screen.rstrip().endswith("#")):
+            assert time.monotonic() < deadline, f"no prompt after {text!r} on:\n{screen}"
+            time.sleep(0.05)
+
     def close(self):
         subprocess.run([*self.tmux, "kill-server"], capture_output=True, check=False)
 
@@ -58,8 +64,10 @@ def test_attach_has_a_terminal_that_can_be_left_and_taken_up_again(terminal, bur
     window.run("resize-window", "-x", "80", "-y", "20")
     window.type("stty size; echo resized", "Enter")
     window.wait_for("20 80")
-    window.type("sleep 1000", "Enter")
+    window.type("echo be''gun; sleep 1000", "Enter")
+    window.wait_for("begun")
     window.type("C-c")
+    window.wait_for_prompt("^C")  # what is typed before is thrown away by the interrupt
     window.type("echo after $((3*7)) interrupt", "Enter")
     window.wait_for("after 21 interrupt")
     window.type("C-p", "C-q")
