@@ -405,8 +405,9 @@ def test_networks_are_ours(api, e2b, new):
     closed = new(allow_internet_access=False)
     assert network_of(api, closed)["enabled"] is False
     assert e2b.get(f"/sandboxes/{closed.id}").json["allowInternetAccess"] is False
-    refused = e2b.put(f"/sandboxes/{closed.id}/network", json={"allowOut": ["1.1.1.1"]})
-    assert refused.status == 400 and refused.json["code"] == 400
+    assert e2b.put(f"/sandboxes/{closed.id}/network", json={"allowOut": ["1.1.1.1"]}).status == 204
+    told = network_of(api, closed)  # what was named, and no more
+    assert (told["enabled"], told["default"], told["allow"]) == (True, "deny", ["1.1.1.1"])
     assert network_of(api, new())["enabled"] is True
     some = new(network={"allowOut": ["1.1.1.1", "example.com"], "denyOut": ["0.0.0.0/0"]})
     told = network_of(api, some)

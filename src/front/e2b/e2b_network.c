@@ -150,7 +150,9 @@ int e2b_network_change(struct call *call, const struct sandbox_info *info,
     struct sandbox_changes changes = {.network = &change};
     autoclear(sandbox_info) now = {0};
 
-    if (translate(call, !network->has_internet || network->internet, network, &change, err) < 0)
+    // One that was made without gets what is named and no more, until it is asked for.
+    bool internet = network->has_internet ? network->internet : info->network.is_enabled;
+    if (translate(call, internet, network, &change, err) < 0)
         return -1;
     if (!change.is_enabled) { // an interface does not go away: nothing is let through
         change.is_enabled = info->network.is_enabled;
