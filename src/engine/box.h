@@ -316,6 +316,10 @@ int box_set_cpu(struct box *box, int64_t millicores, struct error *err);
  */
 #define BOX_NOBODY_LISTENS 1
 int box_connect(struct box *box, uint16_t port, int *out, struct error *err);
+/* The same to another address, by the box's own way out and what that allows; it may take its time to be connected. */
+struct sockaddr;
+int box_connect_address(struct box *box, const struct sockaddr *address, int *out,
+                        struct error *err);
 /* The same to a local socket of this name, which is in no file system: up to 107 bytes, filled up with NUL. */
 int box_connect_name(struct box *box, const char *name, int *out, struct error *err);
 

@@ -150,6 +150,20 @@ int box_connect(struct box *box, uint16_t port, int *out, struct error *err)
     return connect_inside(box, connect_port, &port, out, err);
 }
 
+static int connect_address(const void *to)
+{
+    const struct sockaddr *address = to;
+
+    return start(address, address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                         : sizeof(struct sockaddr_in));
+}
+
+int box_connect_address(struct box *box, const struct sockaddr *address, int *out,
+                        struct error *err)
+{
+    return connect_inside(box, connect_address, address, out, err);
+}
+
 static int connect_name(const void *to)
 {
     int fd = start(to, sizeof(struct sockaddr_un));

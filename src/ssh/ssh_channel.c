@@ -548,6 +548,32 @@ static void conclude(struct ssh_channel *channel, enum port_result result, int f
     (void)close(fd);
 }
 
+/* An address that is no name. Names are resolved in the sandbox, by whoever runs there, and not here. */
+static bool read_address(const char *host, uint16_t port, struct sockaddr_storage *out)
+{
+    struct sockaddr_in *four = (struct sockaddr_in *)out;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
+
+    *out = (struct sockaddr_storage){0};
+    if (inet_pton(AF_INET, host, &four->sin_addr) == 1) {
+        four->sin_family = AF_INET;
+        four->sin_port = htons(port);
+        return true;
+    }
+    if (inet_pton(AF_INET6, host, &six->sin6_addr) != 1)
+        return false;
+    six->sin6_family = AF_INET6;
+    six->sin6_port = htons(port);
+    return true;
+}
+
+static void work_connect_out(struct ssh_errand *errand)
+{
+    errand->result = (int)port_connect_out(errand->server->settings.core->ports, errand->sandbox_id,
+                                           (const struct sockaddr *)&errand->address,
+                                           &errand->fds[0], &errand->err);
+}
+
 static void work_connect(struct ssh_errand *errand)
 {
     errand->result = (int)port_connect(errand->server->settings.core->ports, errand->sandbox_id,
@@ -563,6 +589,21 @@ static void end_connect(struct ssh_errand *errand)
         conclude(channel, (enum port_result)errand->result, take_fd(errand->fds[0]));
 }
 
+static void connect_out(struct ssh_channel *channel, const char *host, uint16_t port)
+{
+    struct sockaddr_storage address;
+
+    if (!read_address(host, port, &address)) {
+        refuse(channel, "beyond the sandbox, addresses alone can be reached, no names");
+        return;
+    }
+    struct ssh_errand *errand =
+        ssh_errand_new(channel->connection, channel->number, work_connect_out, end_connect);
+    errand->address = address;
+    if (!ssh_errand_send(errand, WORKERS_SLOW))
+        refuse(channel, "the server has too much to do");
+}
+
 void ssh_channel_connect(struct ssh_connection *connection, struct ssh_wire_message *message)
 {
     struct ssh_channel *channel = channel_new(connection, message->header.channel);
@@ -570,8 +611,12 @@ void ssh_channel_connect(struct ssh_connection *connection, struct ssh_wire_mess
     struct error err = {0};
     int fd = -1;
 
-    if (port == 0 || port > UINT16_MAX || !is_own(message->payload)) {
-        refuse(channel, "only the sandbox's own ports can be reached");
+    if (port == 0 || port > UINT16_MAX) {
+        refuse(channel, "there is no such port");
+        return;
+    }
+    if (!is_own(message->payload)) {
+        connect_out(channel, message->payload, (uint16_t)port);
         return;
     }
     enum port_result result = port_connect_now(core_of(connection)->ports, connection->sandbox_id,

@@ -115,6 +115,7 @@ struct ssh_errand {
     struct execution_info info;       // owned
     struct stream *stream;            // owned
     struct ssh_process process;
+    struct sockaddr_storage address;
     uint32_t value;
     uint64_t asked_ms;
     size_t taken;

@@ -301,8 +301,10 @@ static bool send_screen(struct line *line)
     if (left < length)
         length = (size_t)left;
     ssize_t got = pread(line->spool_fd, sshd->piece, length, (off_t)line->shown);
-    if (got <= 0)
+    if (got <= 0) { // it is gone: what cannot be read is not waited for
+        line->shown = line->grown.size;
         return false;
+    }
     line->shown += (uint64_t)got;
     return send_piece(line, sshd->piece, (size_t)got, false);
 }

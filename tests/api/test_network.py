@@ -10,6 +10,7 @@ import pytest
 
 import server as servers
 from client import check_problem, query, until
+from ssh import Ssh
 from world import DNS, LAN, MACHINE, METADATA, ONE, TWO, World
 
 V1 = "/api/v1"
@@ -433,3 +434,22 @@ def test_agentuitys_wire_has_the_word_for_it(net):
 def test_a_run_of_its_own_has_its_own_network(net):
     ran = net.client.post(f"{V1}/run", {"script": FETCH + "http://good.test/; " + FETCH + "http://evil.test/", "network": {"allow": ["good.test"]}}).json
     assert ran["stdout"]["text"].startswith("200") and ran["exitCode"] != 0
+
+
+# ---- by SSH ----
+
+def test_forwards_of_ssh_go_where_the_sandbox_may(world, tmp_path):
+    """Out of the sandbox by its own network, and nowhere that it could not go itself."""
+    with machine(tmp_path / "data", environment={"BURROW_SSH_LISTEN": "127.0.0.1:0"}) as server:
+        ssh = Ssh(server, tmp_path)
+        assert server.client.post(f"{V1}/ssh-keys", {"publicKey": ssh.public}).status == 201
+        boxes = [Box(server, network={"enabled": True, "allow": [f"{ONE}:80"], "default": "deny"}), Box(server)]
+
+        def fetched(box, address):
+            done = ssh.run(box.made["id"], options=("-W", f"{address}:80"), input=b"GET / HTTP/1.0\r\n\r\n")
+            return done.stdout[:5]
+        assert fetched(boxes[0], ONE) == b"HTTP/"
+        for box, address in ((boxes[0], TWO), (boxes[0], METADATA), (boxes[0], "www.example.com"), (boxes[1], ONE)):
+            assert fetched(box, address) == b""
+        for box in boxes:
+            box.delete()

@@ -122,6 +122,10 @@ enum port_result port_connect_now(struct ports *ports, const char *sandbox_id, u
 /* The same, but wakes the sandbox and waits for it: of many at once one wakes it. Never PORT_WAITS. */
 enum port_result port_connect(struct ports *ports, const char *sandbox_id, uint16_t port, int *fd,
                               struct error *err);
+/* Out of the sandbox, by its network and its rules, to an address: waits as port_connect does. */
+struct sockaddr;
+enum port_result port_connect_out(struct ports *ports, const char *sandbox_id,
+                                  const struct sockaddr *address, int *fd, struct error *err);
 /* Whether it is up, so that a connection from before leads to somebody who runs. Counts as use. Any thread. */
 bool port_is_awake(struct ports *ports, const char *sandbox_id);
 /* It is used: bytes pass. Any thread. */

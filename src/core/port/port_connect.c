@@ -42,19 +42,46 @@ enum port_result port_connect_now(struct ports *ports, const char *sandbox_id, u
     return held ? connect_held(held, port, fd, err) : PORT_WAITS;
 }
 
+/* Awake and held: NULL, and *result says why. */
+static struct sandbox *wake_up(struct sandbox *sandbox, enum port_result *result, struct error *err)
+{
+    bool was_paused;
+
+    *result = PORT_OVER;
+    if (!sandbox || sandbox_is_in(sandbox, SANDBOX_ENDING))
+        return NULL;
+    sandbox_touch(sandbox);
+    struct sandbox *held = NULL;
+    if (sandbox_awake(sandbox, &was_paused, err) == 0 && sandbox_ensure_box(sandbox, err) == 0)
+        held = sandbox_use_box(sandbox, err);
+    if (!held)
+        *result = explain(sandbox, err);
+    return held;
+}
+
+enum port_result port_connect_out(struct ports *ports, const char *sandbox_id,
+                                  const struct sockaddr *address, int *fd, struct error *err)
+{
+    autoptr(sandbox) sandbox = registry_find(ports->sandboxes->registry, sandbox_id);
+    enum port_result result;
+
+    autobox held = wake_up(sandbox, &result, err);
+    if (!held)
+        return result;
+    int connected = box_connect_address(held->box, address, fd, err);
+    if (connected < 0)
+        return explain(held, err);
+    return connected == BOX_NOBODY_LISTENS ? PORT_REFUSED : PORT_CONNECTED;
+}
+
 enum port_result port_connect(struct ports *ports, const char *sandbox_id, uint16_t port, int *fd,
                               struct error *err)
 {
     autoptr(sandbox) sandbox = registry_find(ports->sandboxes->registry, sandbox_id);
-    bool was_paused;
+    enum port_result result;
 
-    if (!sandbox || sandbox_is_in(sandbox, SANDBOX_ENDING))
-        return PORT_OVER;
-    sandbox_touch(sandbox);
-    if (sandbox_awake(sandbox, &was_paused, err) < 0 || sandbox_ensure_box(sandbox, err) < 0)
-        return explain(sandbox, err);
-    autobox held = sandbox_use_box(sandbox, err);
-    return held ? connect_held(held, port, fd, err) : explain(sandbox, err);
+    autobox held = wake_up(sandbox, &result, err);
+    return held ? connect_held(held, port, fd, err) : result;
 }
 
 bool port_is_awake(struct ports *ports, const char *sandbox_id)
