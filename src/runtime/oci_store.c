@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -23,6 +24,17 @@
 #define ONE "sha256-"
 #define MERGED "merged-"
 #define GROUP 16 // layers that become one
+#define STACK_BYTES ((size_t)8 << 20)
+
+/* A layer that is unpacked and is being measured, beside the unpacking of the next. */
+struct measuring {
+    bool is_there, has_thread;
+    pthread_t thread;
+    char name[OCI_LAYER_NAME];
+    int dir_fd, files_fd;
+    int result;
+    struct error err;
+};
 
 struct oci_store {
     char *path;  // <data>/runtimes/.layers
@@ -31,7 +43,10 @@ struct oci_store {
     char **made; // names that are not kept yet
     int *held;   // manifests
     size_t n_made, n_held;
+    struct measuring measuring; // of one at a time
 };
+
+static int await_measuring(struct oci_store *store, struct error *err);
 
 static bool is_ours(const char *name)
 {
@@ -90,6 +105,7 @@ void oci_store_free(struct oci_store *store)
 
     if (!store)
         return;
+    (void)await_measuring(store, &ignored);
     for (size_t i = 0; i < store->n_made; i++) {
         autofree char *fresh = xasprintf(FRESH "%s", store->made[i]);
         (void)fd_remove_tree(store->fd, fresh, &ignored);
@@ -191,6 +207,48 @@ static int write_manifest(int dir_fd, int files_fd, const char *name, char **par
     return 0;
 }
 
+static void *measure(void *data)
+{
+    struct measuring *measuring = data;
+
+    measuring->result = write_manifest(measuring->dir_fd, measuring->files_fd, measuring->name,
+                                       NULL, 0, &measuring->err);
+    return NULL;
+}
+
+/* Reading all of a layer again takes as long as writing it did: that is done while the next one is unpacked. Takes the descriptors. */
+static void start_measuring(struct oci_store *store, const char *name, int dir_fd, int files_fd)
+{
+    struct measuring *measuring = &store->measuring;
+    pthread_attr_t like_main; // a layer may be deep, and some libraries give a thread little
+
+    *measuring = (struct measuring){.is_there = true, .dir_fd = dir_fd, .files_fd = files_fd};
+    (void)snprintf(measuring->name, sizeof measuring->name, "%s", name);
+    (void)pthread_attr_init(&like_main);
+    (void)pthread_attr_setstacksize(&like_main, STACK_BYTES);
+    measuring->has_thread = pthread_create(&measuring->thread, &like_main, measure, measuring) == 0;
+    (void)pthread_attr_destroy(&like_main);
+    if (!measuring->has_thread)
+        (void)measure(measuring);
+}
+
+static int await_measuring(struct oci_store *store, struct error *err)
+{
+    struct measuring *measuring = &store->measuring;
+
+    if (!measuring->is_there)
+        return 0;
+    if (measuring->has_thread)
+        (void)pthread_join(measuring->thread, NULL);
+    measuring->is_there = false;
+    closep(&measuring->dir_fd);
+    closep(&measuring->files_fd);
+    if (measuring->result == 0)
+        return 0;
+    *err = measuring->err;
+    return error_wrap(err, "measure the layer '%s'", measuring->name);
+}
+
 int oci_store_add(struct oci_store *store, const char *hex, int blob_fd,
                   const struct oci_layer_task *task, struct oci_layer_report *report,
                   struct error *err)
@@ -200,13 +258,17 @@ int oci_store_add(struct oci_store *store, const char *hex, int blob_fd,
 
     (void)snprintf(name, sizeof name, ONE "%s", hex);
     autofd files_fd = begin(store, name, &dir_fd, err);
-    if (files_fd < 0 || oci_layer_unpack(task, blob_fd, files_fd, report, err) < 0)
+    if (files_fd < 0 || oci_layer_unpack(task, blob_fd, files_fd, report, err) < 0 ||
+        await_measuring(store, err) < 0)
         return -1;
-    return write_manifest(dir_fd, files_fd, name, NULL, 0, err);
+    start_measuring(store, name, take_fd(dir_fd), take_fd(files_fd));
+    return 0;
 }
 
 int oci_store_keep(struct oci_store *store, struct error *err)
 {
+    if (await_measuring(store, err) < 0)
+        return -1;
     // one pass over the file system, for all of them
     if (store->n_made && syncfs(store->fd) < 0)
         return error_sys(err, "write layers to disk");
@@ -327,7 +389,7 @@ int oci_store_merge(struct oci_store *store, const struct oci_manifest *manifest
     autofree char(*all)[OCI_LAYER_NAME] = xcalloc(manifest->n_layers + 1, sizeof *all);
     size_t n = 0;
 
-    if (list_layers(store, manifest, all, &n, err) < 0)
+    if (await_measuring(store, err) < 0 || list_layers(store, manifest, all, &n, err) < 0)
         return -1;
     while (n > OCI_KEPT_LAYERS) {
         size_t group = n < GROUP ? n : GROUP;

@@ -32,7 +32,7 @@ DEFINE_AUTOPTR(oci_store)
 /* Whether the layer of this blob is there; it is held then. */
 bool oci_store_has(struct oci_store *store, const char *hex);
 
-/* Unpacks a blob under a name that oci_store_keep makes final. */
+/* Unpacks a blob under a name that oci_store_keep makes final. A thread of the store's measures it while the next is unpacked; if that fails, the next call says so. */
 int oci_store_add(struct oci_store *store, const char *hex, int blob_fd,
                   const struct oci_layer_task *task, struct oci_layer_report *report,
                   struct error *err);
