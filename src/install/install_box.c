@@ -44,7 +44,7 @@ static const char script[] =
     " -o Acquire::Check-Valid-Until=false\"\n"
     "  mkdir -p lists/partial archives/partial\n"
     "  echo 'I: reading package lists'\n"
-    "  apt-get update $options\n"
+    "  apt-get update $options --error-on=any\n"
     "  echo 'I: installing packages'\n"
     "  apt-get install --no-install-recommends $options $APT\n"
     "fi\n"

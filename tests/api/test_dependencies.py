@@ -4,6 +4,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import threading
 import time
 import uuid
 
@@ -11,7 +12,7 @@ import pytest
 
 from archives import member, tar_of
 from client import check_error, until
-from server import BURROW, CACHE
+from server import BURROW, CACHE, borrow_runtimes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -214,3 +215,46 @@ def test_an_npm_package_is_there_once_installed(with_npm):
     sandbox.delete()
     failed, _ = made(server, runtime=name, packages=["no-such-package-of-npm-at-all"])
     assert failed.get()["status"] == "failed" and "no-such-package-of-npm-at-all" in server.log
+
+
+def test_a_mirror_that_is_gone_is_said_and_no_package_is_blamed(tmp_path):
+    """In a network without a way out, as of a machine whose mirror does not answer."""
+    data, name = tmp_path / "data", f"a{uuid.uuid4().hex[:8]}"  # a list that nobody has installed
+    borrow_runtimes(data)
+    before = {path for path in (CACHE / "runtimes" / ".layers").glob("*dep-*") if path.is_dir()}
+    try:
+        done = subprocess.run(["unshare", "-n", BURROW, "run", "--local", "--data", data, "--dependency", name, "--", "true"],
+                              capture_output=True, text=True, timeout=180)
+        assert done.returncode not in (0, 127), done.stderr
+        said = done.stderr.splitlines()[-1]
+        assert "Unable to locate package" not in said and name not in said, said
+        assert "where packages come from, is not known" in said or "could not be installed: E: " in said, said
+        assert {path for path in (CACHE / "runtimes" / ".layers").glob("*dep-*") if path.is_dir()} == before
+        plain = subprocess.run([BURROW, "run", "--local", "--data", data, "--", "echo", "usable"], capture_output=True, text=True, timeout=180)
+        assert plain.stdout == "usable\n", plain.stderr
+    finally:
+        subprocess.run([BURROW, "detach", "--data", data], check=False)
+
+
+def test_two_who_ask_for_the_same_list_at_once_have_it_installed_once(own_server, mirror):
+    server = own_server()
+    sandboxes, problems = [], []
+
+    def ask():
+        try:
+            sandboxes.append(made(server, dependencies=["toilet"])[0])
+        except AssertionError as problem:
+            problems.append(problem)
+    askers = [threading.Thread(target=ask) for _ in range(2)]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join()
+    assert not problems, problems
+    if "no package mirror" in server.log:
+        pytest.skip("no mirror can be reached")
+    for sandbox in sandboxes:
+        assert sandbox.run("toilet", "x").exit_code == 0
+    kept = [path for path in (CACHE / "runtimes" / ".layers").glob("dep-*") if (path / "rootfs/usr/bin").is_dir()
+            and any(entry.name.startswith("toilet") for entry in (path / "rootfs/usr/bin").iterdir())]
+    assert len(kept) == 1, kept

@@ -2,6 +2,7 @@
 """The catalog of runtimes."""
 import shutil
 import subprocess
+import uuid
 
 import server as servers
 from client import check_error, nulls, query, until
@@ -115,12 +116,21 @@ def test_an_administrator_adds_makes_and_removes_one(server, api, new):
 def test_without_a_server_a_removal_names_the_sandbox(own_server):
     """Its box lives on, and who it is stands in the database alone."""
     server = own_server(options=["--parked-one-shot", "0", "--parked-kept", "0"])
-    text = "name: added\nbuild: {kind: host}\n"
-    assert server.client.post("/api/v1/runtimes", {"name": "added", "definition": text}).status == 201
-    sandbox = server.client.create(runtime="added")
-    server.stop()
-    refused = subprocess.run([servers.BURROW, "runtime", "remove", "added", "--data", server.data], capture_output=True, text=True)
-    assert refused.returncode == 1
-    assert refused.stderr == f"burrow: runtime 'added:latest' is in use by sandbox {sandbox.id.removeprefix('sbx_')}; end it first\n"
-    server.start()
-    server.client.delete(f"/sandbox/{sandbox.id}")
+    name = f"held-{uuid.uuid4().hex[:8]}"  # built beside those of all servers of tests
+    text = f"name: {name}\nbuild: {{kind: host}}\n"
+    assert server.client.post("/api/v1/runtimes", {"name": name, "definition": text}).status == 201
+    try:
+        sandbox = server.client.create(runtime=name)
+        server.stop()
+        refused = subprocess.run([servers.BURROW, "runtime", "remove", name, "--data", server.data], capture_output=True, text=True)
+        assert refused.returncode == 1
+        assert refused.stderr == f"burrow: runtime '{name}:latest' is in use by sandbox {sandbox.id.removeprefix('sbx_')}; end it first\n"
+        server.start()
+        server.client.delete(f"/sandbox/{sandbox.id}")
+    finally:
+        if server.process.poll() is not None:
+            server.start()
+        until(lambda: server.client.delete(f"/api/v1/runtimes/{name}").status != 409, "its box to be gone")
+    assert not (server.data / "runtimes" / name).exists()
+    for rest in (server.data / "runtimes").glob(f"*{name}*"):
+        rest.unlink()
