@@ -47,7 +47,7 @@ extern "C" {
 
 /* The interface is the same as long as the first number is; what is added raises the second. */
 #define BURROW_API_MAJOR 1
-#define BURROW_API_MINOR 0
+#define BURROW_API_MINOR 1
 
 /* The version of the library, such as "0.1.0". */
 BURROW_API const char *burrow_version(void);
@@ -325,6 +325,13 @@ BURROW_API int burrow_socket_close_input(struct burrow_socket *socket, struct bu
 BURROW_API int burrow_socket_fd(const struct burrow_socket *socket);
 /* Leaves; the command goes on. NULL is fine. */
 BURROW_API void burrow_socket_close(struct burrow_socket *socket);
+
+/*
+ * A connection to the sandbox's SSH through the server's own API: what comes on in_fd is sent, what the server sends goes to out_fd, until one of them
+ * ends. For ssh's ProxyCommand; the client's key is who logs in. Both are made non-blocking meanwhile.
+ */
+BURROW_API int burrow_ssh_relay(struct burrow_client *client, const char *sandbox, int in_fd,
+                                int out_fd, struct burrow_error *err);
 
 /* ---- files ---- */
 

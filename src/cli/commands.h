@@ -35,6 +35,7 @@ extern const struct cli_command watch_commands[];
 extern const struct cli_command server_commands[];
 extern const struct cli_command completion_commands[];
 extern const struct cli_command network_commands[];
+extern const struct cli_command ssh_commands[];
 extern const struct cli_command ssh_key_commands[];
 
 /* Where everything is kept unless --data or BURROW_DATA says otherwise. */

@@ -27,8 +27,7 @@ void context_clear(struct context *context)
     *context = (struct context){0};
 }
 
-/* The directory; NULL where there is no home. */
-static char *config_dir(void)
+char *contexts_dir(void)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 
@@ -40,7 +39,7 @@ static char *config_dir(void)
 /* *out is NULL where there is no file. */
 static int load(struct data_document **out, struct burrow_error *err)
 {
-    autofree char *directory = config_dir();
+    autofree char *directory = contexts_dir();
     autofree char *path = directory ? xasprintf("%s/contexts.json", directory) : NULL;
     autobuffer text = {.maximum = FILE_MAX};
     struct error error = {0};
@@ -114,7 +113,7 @@ static void write_entry(struct json_writer *json, const char *name, const char *
 static int save(const struct data_document *document, const struct change *change,
                 struct burrow_error *err)
 {
-    autofree char *directory = config_dir();
+    autofree char *directory = contexts_dir();
     autobuffer text = {0};
     struct json_writer json;
     struct error error = {0};

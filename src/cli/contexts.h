@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 
+/* The directory of what burrow keeps for a user; NULL where there is no home. The caller frees it. */
+char *contexts_dir(void);
+
 struct context {
     char *name, *url, *key; // owned; key NULL: none
     bool is_current;

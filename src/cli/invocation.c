@@ -25,11 +25,20 @@ void invocation_init(struct invocation *invocation, const struct cli_command *co
 
 void invocation_clear(struct invocation *invocation)
 {
-    struct option_list *lists[] = {
-        &invocation->env,      &invocation->files,  &invocation->mounts,
-        &invocation->ignore,   &invocation->scopes, &invocation->dependencies,
-        &invocation->packages, &invocation->labels, &invocation->metadata_pairs,
-        &invocation->allow,    &invocation->deny,   &invocation->deletes};
+    struct option_list *lists[] = {&invocation->env,
+                                   &invocation->files,
+                                   &invocation->mounts,
+                                   &invocation->ignore,
+                                   &invocation->scopes,
+                                   &invocation->dependencies,
+                                   &invocation->packages,
+                                   &invocation->labels,
+                                   &invocation->metadata_pairs,
+                                   &invocation->allow,
+                                   &invocation->deny,
+                                   &invocation->deletes,
+                                   &invocation->local_forwards,
+                                   &invocation->dynamic_forwards};
 
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
         option_list_clear(lists[i]);

@@ -45,6 +45,9 @@ struct invocation {
     const char *tag, *file, *from, *to, *start, *end, *by, *signal, *stream;
     bool is_cleared, has_patch, is_dry_run, is_applied, is_discarded;
     uint64_t most_bytes; // OPTION_UNSET where not given
+    // SSH
+    bool is_shown, has_tty, has_no_command;
+    struct option_list local_forwards, dynamic_forwards;
 };
 
 #define OPTION_UNSET UINT64_MAX

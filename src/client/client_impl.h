@@ -46,6 +46,10 @@ int client_read_more(struct burrow_stream *stream, bool is_now, struct burrow_er
 /* The sentence of a problem, from the body that follows. */
 int client_read_problem(struct burrow_stream *stream, struct burrow_error *err);
 
+/* A WebSocket at this path, on a connection of its own. */
+int client_upgrade(struct burrow_client *client, const char *path, struct wire **out,
+                   struct burrow_error *err);
+
 /* An answer made of this text, whose bytes are taken. */
 int client_answer_new(struct buffer *text, struct burrow_answer **out, struct burrow_error *err);
 

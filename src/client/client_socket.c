@@ -32,7 +32,7 @@ static int fail_from(struct burrow_error *err, const struct error *error)
 }
 
 /* The upgrade: a request whose answer is 101. What the server makes of the key is not looked at: whoever answers knows no secret by it. */
-static int upgrade(struct burrow_client *client, const char *path, struct wire **out,
+int client_upgrade(struct burrow_client *client, const char *path, struct wire **out,
                    struct burrow_error *err)
 {
     struct burrow_stream stream = {.client = client};
@@ -77,7 +77,7 @@ int burrow_attach(struct burrow_client *client, const char *execution, const cha
         from ? "/executions/%s/attach?from=%s" : "/executions/%s/attach", execution, from, NULL);
     struct wire *wire = NULL;
 
-    if (upgrade(client, path, &wire, err) < 0)
+    if (client_upgrade(client, path, &wire, err) < 0)
         return -1;
     struct burrow_socket *socket = xnew(struct burrow_socket);
     socket->client = client;
