@@ -42,6 +42,14 @@ static int tell(const struct invocation *invocation, const struct trial *trial,
     return say_written(&json, &text, err) < 0 ? -1 : trial->exit_code;
 }
 
+/* Of a sandbox that is made for it. */
+static bool has_copy_options(const struct invocation *invocation)
+{
+    return invocation->memory_bytes != OPTION_UNSET || invocation->cpu_millicores >= 0 ||
+           invocation->disk_bytes != OPTION_UNSET || invocation->has_network ||
+           invocation->allow.count || invocation->runtime || invocation->env.count;
+}
+
 static int try_it(struct invocation *invocation, struct burrow_error *err)
 {
     autoclear(trial) trial = {.invocation = invocation, .root = -1, .staged = -1};
@@ -49,6 +57,10 @@ static int try_it(struct invocation *invocation, struct burrow_error *err)
 
     if (invocation->is_applied && invocation->is_discarded)
         return say_fail(err, BURROW_INVALID, "--apply and --discard: leave one out");
+    if (invocation->sandbox && has_copy_options(invocation))
+        return say_fail(err, BURROW_INVALID,
+                        "a fork has what its sandbox has: leave out --memory, --cpu, --disk, "
+                        "--network, --allow, --runtime and --env");
     if (invocation->sandbox && invocation->path)
         return say_fail(err, BURROW_INVALID,
                         "--sandbox tries in a fork of a sandbox, --dir in a copy of a directory: "
@@ -81,7 +93,16 @@ static const struct option_row try_rows[] = {
     OPTION("quiet", 'q', OPTION_FLAG, is_quiet, NULL, "show no output of the command"),
     OPTION("timeout", 0, OPTION_DURATION, timeout_ms, "DURATION", "end it after so long: 30s, 5m"),
     OPTION("user", 'u', OPTION_TEXT, user, "USER", "run as this user of the sandbox"),
-    SANDBOX_ROWS,
+    OPTION("memory", 'm', OPTION_SIZE, memory_bytes, "SIZE", "memory of the copy: 512Mi, 1Gi"),
+    OPTION("cpu", 0, OPTION_CPU, cpu_millicores, "CPU", "its processors: 500m, 1000m, 2"),
+    OPTION("disk", 0, OPTION_SIZE, disk_bytes, "SIZE", "how much it may write"),
+    OPTION("network", 0, OPTION_FLAG, has_network, NULL, "let it connect outwards"),
+    OPTION("allow", 0, OPTION_LIST, allow, "RULE",
+           "a network with this and no more: *.example.com:443 (repeatable)"),
+    OPTION("runtime", 'r', OPTION_TEXT, runtime, "NAME",
+           "what it starts from ('burrow runtime list')"),
+    OPTION("env", 'e', OPTION_LIST, env, "KEY=VALUE",
+           "set a variable; KEY alone takes yours (repeatable)"),
     {0},
 };
 static const char *const try_examples[] = {

@@ -46,7 +46,7 @@ def terminal(tmp_path, burrow):
 
 # ---- --json ----
 
-NO_JSON = {("attach",), ("serve",), ("detach",), ("completion",)}  # a terminal; a server; what prints nothing; a script for a shell
+NO_JSON = {("attach",), ("serve",), ("detach",), ("completion",), ("watch",)}  # a terminal; a server; what prints nothing; a script for a shell; no end
 
 
 def test_every_command_has_json_but_those_we_know():
@@ -56,7 +56,7 @@ def test_every_command_has_json_but_those_we_know():
 # What a command is given besides --json; made in this order. {x}: something that was made before. None: needs more than a server (other files try it).
 LINES = {
     "run": "run -- true", "create": "create --name js --idle-timeout 0", "list": "list", "ls": "ls js /", "get": "get js", "pause": "pause js", "resume": "resume js",
-    "exec": "exec js -- echo x", "cp": "cp {file} js:/workspace/a", "fork": "fork js --name js2", "delete": "delete js2", "ps": "ps js", "logs": "logs js",
+    "exec": "exec js -- echo x", "cp": "cp {file} js:/workspace/a", "try": "try --sandbox js --discard -- true", "fork": "fork js --name js2", "delete": "delete js2", "ps": "ps js", "logs": "logs js",
     "code": "code js 1", "top": "top", "events": "events js", "env": "env js A=1", "wait": "wait js --state idle,running", "stats": "stats",
     "fs cp": "fs cp {file} js:/workspace/b", "fs ls": "fs ls js", "fs mkdir": "fs mkdir js /workspace/d", "fs rmdir": "fs rmdir js /workspace/d",
     "fs rm": "fs rm js /workspace/b", "fs download": "fs download js {folder}/out.tar.gz", "fs upload": "fs upload js {folder}/out.tar.gz",

@@ -133,6 +133,15 @@ def test_in_a_fork(burrow, work):  # noqa: F811
     assert "there is no sandbox" in burrow.error("try", "--sandbox", "nobody", "--", "true", code=125)
 
 
+def test_the_copy_is_as_it_was_asked_for(burrow, here):  # noqa: F811
+    script = "ulimit -a >/dev/null; echo $A $(whoami) $(nproc) >told; head -c 999999999 /dev/zero >/full; true"
+    burrow("try", "--dir", here, "--memory", "256Mi", "--cpu", "500m", "--disk", "64Mi", "--runtime", "base:latest", "--env", "A=1", "--timeout", "2m",
+           "--user", "root", "--quiet", "--force", "--apply", "--", "sh", "-c", script)
+    assert (here / "told").read_text() == "1 root 1\n"
+    burrow("try", "--dir", here, "--timeout", "1s", "--discard", "--", "sleep", "60", code=124)
+    assert "a fork has what its sandbox has" in burrow.error("try", "--sandbox", "x", "--network", "--allow", "example.com:443", "--", "true", code=2)
+
+
 def test_on_a_terminal_it_asks(terminal, here):  # noqa: F811
     window = terminal("try", "--dir", str(here), "--no-stdin", "--", "sh", "-c", "echo new >changed")
     window.wait_for("Apply 1 change? [y/N]")

@@ -175,4 +175,5 @@ def test_a_server_that_goes_away_is_waited_for(watch, own):
 
 
 def test_what_cannot_be_watched_is_said(burrow, tmp_path):
-    assert "there is no sandbox" in burrow.error("watch", tmp_path, "nobody", code=3)
+    assert "there is no sandbox" in burrow.error("watch", tmp_path, "nobody", "--ignore", ".git", "--limit", "1Mi", "--quiet", code=3)
+    assert "absolute path" in burrow.error("watch", tmp_path, "nobody:w", code=2)
