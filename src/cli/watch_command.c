@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "cli/endpoint.h"
 #include "cli/exit.h"
 #include "cli/listing.h"
 #include "cli/say.h"
@@ -12,11 +13,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define PLACE "/workspace"
@@ -28,7 +27,6 @@ struct watching {
     struct sync sync;
     struct watch_local *local;
     struct burrow_stream *stream; // what happens there; NULL: not connected
-    int signals;
     bool is_over;
     bool is_lost; // and it was said
 };
@@ -39,7 +37,6 @@ static void watching_clear(struct watching *watching)
     burrow_stream_close(watching->stream);
     sync_clear(&watching->sync);
     closep(&watching->sync.root);
-    closep(&watching->signals);
 }
 
 static bool leaves_out(void *context, const char *path)
@@ -153,7 +150,7 @@ static int wait_for(struct watching *watching, int timeout_ms, bool *has_events,
                     struct burrow_error *err)
 {
     struct pollfd fds[] = {
-        {.fd = watching->signals, .events = POLLIN},
+        {.fd = endpoint_cancel_fd(), .events = POLLIN},
         {.fd = watch_local_fd(watching->local), .events = POLLIN},
         {.fd = watching->stream ? burrow_stream_fd(watching->stream) : -1, .events = POLLIN},
     };
@@ -198,19 +195,9 @@ static int step(struct watching *watching, struct burrow_error *err)
 
 static int open_all(struct watching *watching, const char *directory, struct burrow_error *err)
 {
-    sigset_t wanted;
-
     watching->sync.root = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (watching->sync.root < 0)
         return say_fail_sys(err, "open the directory '%s'", directory);
-    (void)sigemptyset(&wanted);
-    (void)sigaddset(&wanted, SIGINT);
-    (void)sigaddset(&wanted, SIGTERM);
-    (void)sigaddset(&wanted, SIGHUP);
-    (void)sigprocmask(SIG_BLOCK, &wanted, NULL);
-    watching->signals = signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (watching->signals < 0)
-        return say_fail_sys(err, "wait for signals");
     if (burrow_directory_make(watching->sync.client, watching->sync.sandbox, watching->sync.path,
                               true, err) < 0)
         return -1;
@@ -231,7 +218,6 @@ static int watch(struct invocation *invocation, struct burrow_error *err)
                  .is_quiet = invocation->is_quiet,
                  .most_bytes =
                      invocation->most_bytes == OPTION_UNSET ? MOST_BYTES : invocation->most_bytes},
-        .signals = -1,
     };
 
     if (*path != '/')
@@ -241,8 +227,9 @@ static int watch(struct invocation *invocation, struct burrow_error *err)
     if (open_all(&watching, invocation->operands[0], err) < 0)
         return -1;
     while (!watching.is_over) {
-        if (step(&watching, err) < 0)
+        if (step(&watching, err) < 0 && err->kind != BURROW_CANCELLED)
             return -1;
+        watching.is_over |= err->kind == BURROW_CANCELLED; // Ctrl-C, in the middle of something
     }
     say_note("stopped; %llu sent, %llu taken, %llu conflicts",
              (unsigned long long)watching.sync.n_sent, (unsigned long long)watching.sync.n_taken,
