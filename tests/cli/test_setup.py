@@ -11,7 +11,7 @@ TESTS = TOP / "tests"
 PACKAGES = {
     "btrfs": "btrfs-progs",
     "busybox": "busybox-static", "cpio": "cpio", "curl": "curl", "docker-registry": "docker-registry", "skopeo": "skopeo", "podman": "podman", "gcc": "gcc", "mkfs.btrfs": "btrfs-progs", "mkfs.ext4": "e2fsprogs",
-    "mkfs.xfs": "xfsprogs", "mmdebstrap": "mmdebstrap", "node": "nodejs", "npm": "npm", "nm": "binutils", "openssl": "openssl", "patch": "patch", "python3": "python3",
+    "mkfs.xfs": "xfsprogs", "mmdebstrap": "mmdebstrap", "node": "nodejs", "npm": "npm", "nm": "binutils", "openssl": "openssl", "patch": "patch", "pkg-config": "pkg-config", "python3": "python3",
     "qemu-system-x86_64": "qemu-system-x86", "readelf": "binutils", "scdoc": "scdoc", "sftp": "openssh-client", "ssh": "openssh-client", "ssh-keygen": "openssh-client",
     "rsync": "rsync", "strace": "strace", "strip": "binutils", "zstd": "zstd", "git": "git", "nft": "nftables", "ip": "iproute2",
     "fish": "fish", "zsh": "zsh", "Rscript": "r-base-core",
