@@ -196,3 +196,12 @@ def test_the_proxy_carries_bytes_and_ends_with_either_side(burrow, work):
         except BrokenPipeError:
             pass
     assert "no-such" in burrow.error("ssh-proxy", "no-such", code=3)
+
+
+# ---- lines of the page that the commands are named after ----
+
+def test_the_lines_of_the_seed_page_work(burrow, work):
+    burrow("exec", "work", "--", "mkdir", "-p", "/workspace/there")
+    assert burrow.text("cloud", "ssh", work, input=b"echo in a shell; exit 3\n", code=3) == "in a shell\n"
+    assert "there" in burrow.text("cloud", "ssh", work, "ls -la /workspace")
+    assert burrow.text("cloud", "ssh", work, "--show").startswith("ssh ")

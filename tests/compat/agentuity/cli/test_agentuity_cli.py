@@ -7,8 +7,10 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tarfile
+import urllib.request
 import zipfile
 
 import pytest
@@ -240,6 +242,42 @@ def test_whoami_and_ssh_keys(tmp_path):
     assert b"cli-test" in listed.stdout + listed.stderr
     fingerprint = subprocess.run(["ssh-keygen", "-l", "-f", tmp_path / "id.pub"], capture_output=True, text=True, check=True).stdout.split()[1]
     assert agentuity("ssh", "delete", fingerprint, "--confirm", group=("auth",)).returncode == 0
+
+
+@pytest.fixture
+def with_ssh(tmp_path):
+    """A user's key, and a configuration of ssh that says which port it is: the command line names the host alone."""
+    request = urllib.request.Request(f"{os.environ['AGENTUITY_API_URL']}/api/v1/ssh", headers={"Authorization": f"Bearer {os.environ['AGENTUITY_CLI_API_KEY']}"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        told = json.load(answer)
+    port = told["address"].rsplit(":", 1)[1]
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "id"], check=True)
+    (tmp_path / "known").write_text("".join(f"[127.0.0.1]:{port} {key}\n" for key in told["hostKeys"]))
+    (tmp_path / "ssh_config").write_text(f"Host 127.0.0.1\n  Port {port}\n  IdentityFile {tmp_path}/id\n  IdentitiesOnly yes\n  IdentityAgent none\n"
+                                         f"  BatchMode yes\n  UserKnownHostsFile {tmp_path}/known\n  StrictHostKeyChecking yes\n")
+    (tmp_path / "bin").mkdir()
+    for program in ("ssh", "scp"):  # ~/.ssh/config is of whoever runs the tests, whatever HOME says
+        (tmp_path / "bin" / program).write_text(f'#!/bin/sh\nexec {shutil.which(program)} -F {tmp_path}/ssh_config "$@"\n')
+        (tmp_path / "bin" / program).chmod(0o755)
+    (tmp_path / "profile").mkdir()
+    (tmp_path / "profile/production.yaml").write_text("name: production\noverrides:\n  ion_url: https://127.0.0.1\n")
+    return {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "AGENTUITY_CONFIG_DIR": str(tmp_path / "profile")}
+
+
+def test_ssh_as_the_page_shows_it(sandbox, with_ssh, tmp_path):
+    def ssh(*words):
+        return agentuity("ssh", sandbox, *words, group=("cloud",), env=with_ssh)
+    assert ssh("true").returncode == 255, "its key is not known yet"
+    assert agentuity("ssh", "add", "--file", str(tmp_path / "id.pub"), group=("auth",), env=with_ssh).returncode == 0
+    ok("exec", sandbox, "--", "sh", "-c", "mkdir -p /workspace && echo hello > /workspace/page")
+    listed = ssh("ls -la /workspace")
+    assert listed.returncode == 0 and b"page" in listed.stdout, listed
+    assert ssh("exit 7").returncode == 7
+    shown = ssh("--show")
+    assert f"ssh {sandbox}@127.0.0.1".encode() in shown.stdout + shown.stderr, shown
+    fingerprint = subprocess.run(["ssh-keygen", "-l", "-f", tmp_path / "id.pub"], capture_output=True, text=True, check=True).stdout.split()[1]
+    assert agentuity("ssh", "delete", fingerprint, "--confirm", group=("auth",), env=with_ssh).returncode == 0
+    assert ssh("true").returncode == 255, "and no longer"
 
 
 # ---- pause ----
