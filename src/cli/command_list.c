@@ -22,10 +22,13 @@ static const struct cli_command machine_commands[] = {
 };
 
 const struct cli_command *const command_tables[] = {
-    own_commands,    sandbox_commands, execution_commands, file_commands,       snapshot_commands,
-    build_commands,  job_commands,     attach_commands,    code_commands,       top_commands,
-    server_commands, context_commands, machine_commands,   completion_commands, network_commands,
-    ssh_commands,    ssh_key_commands, try_commands,       watch_commands,      NULL,
+    own_commands,     sandbox_commands,  execution_commands,
+    file_commands,    snapshot_commands, build_commands,
+    job_commands,     attach_commands,   code_commands,
+    mcp_commands,     top_commands,      server_commands,
+    context_commands, machine_commands,  completion_commands,
+    network_commands, ssh_commands,      ssh_key_commands,
+    try_commands,     watch_commands,    NULL,
 };
 
 const struct command_group command_groups[] = {

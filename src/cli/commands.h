@@ -29,6 +29,7 @@ extern const struct cli_command build_commands[];
 extern const struct cli_command job_commands[];
 extern const struct cli_command attach_commands[];
 extern const struct cli_command code_commands[];
+extern const struct cli_command mcp_commands[];
 extern const struct cli_command top_commands[];
 extern const struct cli_command try_commands[];
 extern const struct cli_command watch_commands[];

@@ -41,6 +41,8 @@ struct invocation {
     // files
     bool is_strict, is_long, has_parents;
     const char *path, *format, *output;
+    // coding agents
+    bool is_project, is_written;
     // snapshots and the rest
     const char *tag, *file, *from, *to, *start, *end, *by, *signal, *stream;
     bool is_cleared, has_patch, is_dry_run, is_applied, is_discarded;

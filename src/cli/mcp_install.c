@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configuration of coding agents; see mcp_install.h. */
+#include "cli/mcp_install.h"
+
+#include "base/auto.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "cli/say.h"
+#include "data/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MAX_BYTES ((size_t)16 << 20)
+#define NAME "burrow"
+#define TABLE "[mcp_servers." NAME "]"
+
+/* A coding agent: where it looks, and how it wants servers to be written. */
+static const struct agent {
+    const char *name;
+    const char *user_file, *project_file; // below the home directory; below the project
+    const char *member;                   // of its JSON; NULL: it is TOML
+    const char *variable;                 // how it names one of the environment
+} agents[] = {
+    {"claude", ".claude.json", ".mcp.json", "mcpServers", "${BURROW_API_KEY}"},
+    {"cursor", ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers", "${env:BURROW_API_KEY}"},
+    {"vscode", ".config/Code/User/mcp.json", ".vscode/mcp.json", "servers",
+     "${env:BURROW_API_KEY}"},
+    {"codex", ".codex/config.toml", ".codex/config.toml", NULL, NULL},
+};
+
+struct install {
+    const struct agent *agent;
+    const char *url;           // of the server; NULL: as burrow finds one
+    const char *option, *said; // how that is said: "--url"; NULL: not at all
+    char program[PATH_MAX];
+    char path[PATH_MAX]; // of the file
+};
+
+static int find_agent(const char *name, const struct agent **out, struct burrow_error *err)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(agents); i++) {
+        if (name && strcmp(agents[i].name, name) == 0) {
+            *out = &agents[i];
+            return 0;
+        }
+    }
+    return say_fail(err, BURROW_INVALID, "%s%s%s: name claude, cursor, vscode or codex",
+                    name ? "there is no configuration for '" : "for which client", name ? name : "",
+                    name ? "'" : "");
+}
+
+static int find_places(struct install *install, bool is_project, struct burrow_error *err)
+{
+    const char *home = getenv("HOME");
+    ssize_t length = readlink("/proc/self/exe", install->program, sizeof install->program - 1);
+
+    install->program[length > 0 ? length : 0] = '\0';
+    if (!is_project && (!home || *home != '/'))
+        return say_fail(err, BURROW_LOCAL,
+                        "HOME does not say where your files are; use --project for those of this "
+                        "directory");
+    (void)snprintf(install->path, sizeof install->path, "%s%s%s", is_project ? "" : home,
+                   is_project ? "" : "/",
+                   is_project ? install->agent->project_file : install->agent->user_file);
+    return 0;
+}
+
+// ---- JSON ----
+
+static void indent(struct buffer *out, unsigned depth)
+{
+    struct error ignored;
+
+    (void)buffer_add_text(out, "\n", &ignored);
+    for (unsigned i = 0; i < depth; i++)
+        (void)buffer_add_text(out, "  ", &ignored);
+}
+
+static void put_string(struct buffer *out, const char *text, size_t length)
+{
+    struct json_writer json;
+    struct error ignored;
+
+    json_writer_init(&json, out);
+    json_exact(&json, text, length);
+    (void)json_writer_finish(&json, &ignored);
+}
+
+/* As people write it: a member a line. Numbers and strings as they were. */
+static void put_pretty(struct buffer *out, const struct data_value *value, unsigned depth)
+{
+    bool is_map = value->kind == VALUE_MAP;
+    struct json_writer json;
+    struct error ignored;
+
+    if ((!is_map && value->kind != VALUE_LIST) || !value->first) {
+        json_writer_init(&json, out);
+        json_value(&json, value);
+        (void)json_writer_finish(&json, &ignored);
+        return;
+    }
+    (void)buffer_add_text(out, is_map ? "{" : "[", &ignored);
+    for (const struct data_value *child = value->first; child; child = child->next) {
+        indent(out, depth + 1);
+        if (is_map) {
+            put_string(out, child->key, child->key_length);
+            (void)buffer_add_text(out, ": ", &ignored);
+        }
+        put_pretty(out, child, depth + 1);
+        if (child->next)
+            (void)buffer_add_text(out, ",", &ignored);
+    }
+    indent(out, depth);
+    (void)buffer_add_text(out, is_map ? "}" : "]", &ignored);
+}
+
+static void put_text(struct json_writer *json, const char *name, const char *text)
+{
+    json_key(json, name);
+    json_string(json, text);
+}
+
+/* What starts `burrow mcp`. */
+static void put_entry(struct json_writer *json, const struct install *install)
+{
+    json_map_begin(json);
+    put_text(json, "type", "stdio");
+    put_text(json, "command", install->program);
+    json_key(json, "args");
+    json_list_begin(json);
+    json_string(json, "mcp");
+    if (install->option) {
+        json_string(json, install->option);
+        json_string(json, install->said);
+    }
+    json_list_end(json);
+    if (install->url) {
+        json_key(json, "env");
+        json_map_begin(json);
+        put_text(json, "BURROW_API_KEY", install->agent->variable);
+        json_map_end(json);
+    }
+    json_map_end(json);
+}
+
+/* The file's own map of servers with ours in it, in place of what was called so before. */
+static void put_servers(struct json_writer *json, const struct data_value *servers,
+                        const struct install *install)
+{
+    bool is_there = false;
+
+    json_map_begin(json);
+    for (const struct data_value *v = servers ? servers->first : NULL; v; v = v->next) {
+        bool is_own = strcmp(v->key, NAME) == 0;
+        is_there |= is_own;
+        json_key_exact(json, v->key, v->key_length);
+        if (is_own)
+            put_entry(json, install);
+        else
+            json_value(json, v);
+    }
+    if (!is_there) {
+        json_key(json, NAME);
+        put_entry(json, install);
+    }
+    json_map_end(json);
+}
+
+static void put_all(struct json_writer *json, const struct data_value *root,
+                    const struct install *install)
+{
+    const char *member = install->agent->member;
+    bool is_there = false;
+
+    json_map_begin(json);
+    for (const struct data_value *v = root ? root->first : NULL; v; v = v->next) {
+        bool is_own = strcmp(v->key, member) == 0;
+        is_there |= is_own;
+        json_key_exact(json, v->key, v->key_length);
+        if (is_own)
+            put_servers(json, v, install);
+        else
+            json_value(json, v);
+    }
+    if (!is_there) {
+        json_key(json, member);
+        put_servers(json, NULL, install);
+    }
+    json_map_end(json);
+}
+
+static int fail_file(const struct install *install, const char *why, struct burrow_error *err)
+{
+    return say_fail(err, BURROW_INVALID,
+                    "'%s' %s; nothing was written. Mend it, or add by hand what 'burrow mcp "
+                    "install %s' prints",
+                    install->path, why, install->agent->name);
+}
+
+static int make_json(const struct install *install, const struct buffer *before,
+                     struct buffer *after, struct burrow_error *err)
+{
+    const struct json_limits limits = {.bytes = FILE_MAX_BYTES, .memory = 8 * FILE_MAX_BYTES};
+    autoptr(data_document) document = NULL;
+    autoptr(data_document) made = NULL;
+    autobuffer text = {0};
+    autofree char *why = NULL;
+    struct json_writer json;
+    struct error error = {0};
+
+    if (before->length &&
+        json_read("", before->data, before->length, &limits, &document, &error) < 0) {
+        why = xasprintf("is not JSON (%s)", error.text);
+        return fail_file(install, why, err);
+    }
+    const struct data_value *root = document ? document->root : NULL;
+    const struct data_value *servers = value_get(root, install->agent->member);
+    if ((root && root->kind != VALUE_MAP) || (servers && servers->kind != VALUE_MAP)) {
+        why = xasprintf("is not as %s has it: %s must be an object", install->agent->name,
+                        root->kind != VALUE_MAP ? "all of it" : install->agent->member);
+        return fail_file(install, why, err);
+    }
+    json_writer_init(&json, &text);
+    put_all(&json, root, install);
+    if (json_writer_finish(&json, &error) < 0 ||
+        json_read("", text.data, text.length, &limits, &made, &error) < 0)
+        return say_fail(err, BURROW_LOCAL, "%s", error.text);
+    put_pretty(after, made->root, 0);
+    return buffer_add_text(after, "\n", &error) < 0 ? say_fail(err, BURROW_LOCAL, "%s", error.text)
+                                                    : 0;
+}
+
+// ---- TOML ----
+
+static void put_table(const struct install *install, struct buffer *out)
+{
+    struct error ignored;
+
+    (void)buffer_add_text(out, TABLE "\ncommand = ", &ignored);
+    put_string(out, install->program, strlen(install->program));
+    (void)buffer_add_text(out, "\nargs = [\"mcp\"", &ignored);
+    if (install->option) {
+        (void)buffer_addf(out, &ignored, ", \"%s\", ", install->option);
+        put_string(out, install->said, strlen(install->said));
+    }
+    (void)buffer_add_text(out, "]\n", &ignored);
+    if (install->url)
+        (void)buffer_add_text(out, "env_vars = [\"BURROW_API_KEY\"]\n", &ignored);
+}
+
+/* Whether a line begins our table, or one below it. */
+static bool is_own_table(const char *line, size_t length)
+{
+    static const char below[] = "[mcp_servers." NAME ".";
+
+    return (length >= sizeof TABLE - 1 && strncmp(line, TABLE, sizeof TABLE - 1) == 0) ||
+           (length >= sizeof below - 1 && strncmp(line, below, sizeof below - 1) == 0);
+}
+
+/* A line that stands for itself: TOML is not read beyond that, and all other lines stay as they are. */
+static int check_line(const struct install *install, const char *line, size_t length,
+                      struct burrow_error *err)
+{
+    bool is_header = length && line[0] == '[' && !memchr(line, '=', length);
+
+    if (is_header && !memchr(line, ']', length))
+        return fail_file(install, "is not TOML (a table's name has no ']')", err);
+    return 0;
+}
+
+static int make_toml(const struct install *install, const struct buffer *before,
+                     struct buffer *after, struct burrow_error *err)
+{
+    const char *at = before->data ? before->data : "", *end = at + before->length;
+    bool is_skipped = false;
+    struct error ignored;
+
+    if (!utf8_is_valid(at, before->length) || memchr(at, 0, before->length))
+        return fail_file(install, "is not TOML (it is not UTF-8)", err);
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *next = newline ? newline + 1 : end;
+        size_t length = (size_t)(next - at);
+        if (check_line(install, at, length, err) < 0)
+            return -1;
+        if (*at == '[')
+            is_skipped = is_own_table(at, length);
+        if (!is_skipped)
+            (void)buffer_add(after, at, length, &ignored);
+        at = next;
+    }
+    if (after->length && after->data[after->length - 1] != '\n')
+        (void)buffer_add_text(after, "\n", &ignored);
+    if (after->length > 1 && after->data[after->length - 2] != '\n')
+        (void)buffer_add_text(after, "\n", &ignored);
+    put_table(install, after);
+    return 0;
+}
+
+// ---- files ----
+
+static int read_file(const struct install *install, struct buffer *out, struct burrow_error *err)
+{
+    autofd fd = open(install->path, O_RDONLY | O_CLOEXEC);
+    char piece[65536];
+    ssize_t got = 0;
+    struct error full;
+
+    out->maximum = FILE_MAX_BYTES;
+    if (fd < 0)
+        return errno == ENOENT ? 0 : say_fail_sys(err, "read '%s'", install->path);
+    while ((got = read(fd, piece, sizeof piece)) > 0) {
+        if (buffer_add(out, piece, (size_t)got, &full) < 0)
+            return fail_file(install, "has more than 16 MiB", err);
+    }
+    return got < 0 ? say_fail_sys(err, "read '%s'", install->path) : 0;
+}
+
+static int make_parents(const char *path, struct burrow_error *err)
+{
+    autofree char *copy = xstrdup(path);
+
+    for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(copy, 0755) < 0 && errno != EEXIST)
+            return say_fail_sys(err, "make the directory '%s'", copy);
+        *slash = '/';
+    }
+    return 0;
+}
+
+/* All or nothing, with the rights that the file had; a link stays one. */
+static int write_file(const struct install *install, const struct buffer *text,
+                      struct burrow_error *err)
+{
+    char real[PATH_MAX];
+    struct stat before;
+    const char *target = realpath(install->path, real) ? real : install->path;
+    autofree char *fresh = xasprintf("%s.burrow-new", target);
+    mode_t mode = stat(target, &before) == 0 ? before.st_mode & 07777 : 0600;
+
+    if (make_parents(target, err) < 0)
+        return -1;
+    (void)unlink(fresh);
+    autofd fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (fd < 0 || write(fd, text->data, text->length) != (ssize_t)text->length ||
+        fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(fresh, target) < 0) {
+        int result = say_fail_sys(err, "write '%s'", target);
+        (void)unlink(fresh);
+        return result;
+    }
+    return 0;
+}
+
+/* The server that was named, to be named to the client too. */
+static void choose_server(const struct invocation *invocation, struct install *install)
+{
+    const char *variable = getenv("BURROW_URL");
+
+    install->url = invocation->url;
+    if (!install->url && !invocation->context && !invocation->data_dir && variable && *variable)
+        install->url = variable;
+    install->option = install->url           ? "--url"
+                      : invocation->context  ? "--context"
+                      : invocation->data_dir ? "--data"
+                                             : NULL;
+    install->said = install->url          ? install->url
+                    : invocation->context ? invocation->context
+                                          : invocation->data_dir;
+}
+
+int mcp_install(struct invocation *invocation, struct burrow_error *err)
+{
+    struct install install = {0};
+    autobuffer before = {0};
+    autobuffer after = {0};
+
+    choose_server(invocation, &install);
+    if (find_agent(invocation_operand(invocation, 1), &install.agent, err) < 0 ||
+        find_places(&install, invocation->is_project, err) < 0)
+        return -1;
+    if (invocation->is_written && read_file(&install, &before, err) < 0)
+        return -1;
+    if ((install.agent->member ? make_json : make_toml)(&install, &before, &after, err) < 0)
+        return -1;
+    if (!invocation->is_written) {
+        say_note("for '%s'; --write puts it there", install.path);
+        (void)fwrite(after.data, 1, after.length, stdout);
+        return 0;
+    }
+    if (write_file(&install, &after, err) < 0)
+        return -1;
+    say_done("wrote '%s'; start %s again to see its tools", install.path, install.agent->name);
+    return 0;
+}
