@@ -104,6 +104,8 @@ struct burrow_options {
 /* Connects to nobody yet. `options` may be NULL; texts in it are copied. */
 BURROW_API int burrow_open(const struct burrow_options *options, struct burrow_client **out,
                            struct burrow_error *err);
+/* Connects now, for the next request: BURROW_UNREACHABLE where nobody listens. */
+BURROW_API int burrow_connect(struct burrow_client *client, struct burrow_error *err);
 /* NULL is fine. Streams and sockets of the client must be closed before. */
 BURROW_API void burrow_close(struct burrow_client *client);
 /* The address in use, as a URL. */

@@ -38,6 +38,7 @@ static void on_resize(int number)
 
 struct attached {
     struct burrow_socket *socket;
+    bool has_keys;      // those that leave
     bool is_terminal;   // on the caller's side
     bool is_first_seen; // the first of the two keys was typed
     bool has_left, is_over, is_input_over;
@@ -77,10 +78,10 @@ static int send_input(struct attached *attached, struct burrow_error *err)
         attached->is_input_over = true;
         return burrow_socket_close_input(attached->socket, err);
     }
-    size_t length = attached->is_terminal ? without_keys(attached, from, (size_t)n, to) : (size_t)n;
+    size_t length = attached->has_keys ? without_keys(attached, from, (size_t)n, to) : (size_t)n;
     if (length == 0)
         return 0;
-    return burrow_socket_input(attached->socket, attached->is_terminal ? to : from, length, err);
+    return burrow_socket_input(attached->socket, attached->has_keys ? to : from, length, err);
 }
 
 static int send_size(struct attached *attached, struct burrow_error *err)
@@ -160,6 +161,10 @@ static int start(struct invocation *invocation, const char *sandbox, struct burr
     json_map_end(&json);
     say_put_text(&json, "directory", invocation->workdir);
     say_put_text(&json, "user", invocation->user);
+    if (invocation->timeout_ms != OPTION_UNSET) {
+        json_key(&json, "timeoutMs");
+        json_natural(&json, invocation->timeout_ms);
+    }
     json_key(&json, "env");
     json_map_begin(&json);
     say_put_text(&json, "TERM", getenv("TERM") ? getenv("TERM") : "xterm-256color");
@@ -182,18 +187,19 @@ static int tell_end(const struct attached *attached, const char *id, const char 
                       id, id);
         return 0;
     }
-    if (attached->is_terminal)
+    if (attached->has_keys)
         (void)fprintf(stderr, "\r\nburrow: the terminal%s%s has ended\n", *sandbox ? " in " : "",
                       sandbox);
     return attached->exit_code;
 }
 
-static int attach(struct invocation *invocation, struct burrow_error *err)
+int attach_terminal(struct invocation *invocation, const char *what, bool can_leave,
+                    struct burrow_error *err)
 {
-    const char *what = invocation->operands[0];
     bool is_new = !is_execution(what);
     autoanswer answer = NULL;
-    struct attached attached = {.is_terminal = isatty(STDIN_FILENO)};
+    struct attached attached = {.is_terminal = isatty(STDIN_FILENO),
+                                .has_keys = can_leave && isatty(STDIN_FILENO)};
     autoterminal terminal = {0};
     struct error error = {0};
     struct sigaction action = {.sa_handler = on_resize, .sa_flags = SA_RESTART};
@@ -209,7 +215,7 @@ static int attach(struct invocation *invocation, struct burrow_error *err)
     }
     endpoint_give_signals_back();
     (void)sigaction(SIGWINCH, &action, NULL);
-    if (attached.is_terminal && is_new)
+    if (attached.has_keys && is_new)
         (void)fprintf(stderr, "burrow: Ctrl-P Ctrl-Q leaves; the terminal goes on (%s)\n", id);
     if (terminal_make_raw(&terminal, STDIN_FILENO, &error) < 0) {
         burrow_socket_close(attached.socket);
@@ -224,6 +230,11 @@ static int attach(struct invocation *invocation, struct burrow_error *err)
         return say_fail(err, BURROW_BROKEN,
                         "the connection ended; the terminal goes on: burrow attach %s", id);
     return result < 0 ? -1 : tell_end(&attached, id, is_new ? what : "");
+}
+
+static int attach(struct invocation *invocation, struct burrow_error *err)
+{
+    return attach_terminal(invocation, invocation->operands[0], true, err);
 }
 
 static const struct option_row rows[] = {

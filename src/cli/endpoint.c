@@ -108,7 +108,7 @@ static int open_client(struct invocation *invocation, const char *url, const cha
     return burrow_open(&options, &invocation->client, err);
 }
 
-/* Whether somebody listens: a connection, which the first request uses. */
+/* Whether somebody listens. */
 static bool has_listener(const char *data_dir)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -213,15 +213,22 @@ static int connect_locally(struct invocation *invocation, enum endpoint_patience
                            struct burrow_error *err)
 {
     const char *data_dir = endpoint_data_dir(invocation);
-
-    if (!has_listener(data_dir)) {
-        if (patience == ENDPOINT_LOOK)
-            return say_fail(err, BURROW_UNREACHABLE, "no local server is running");
-        if (start_server(data_dir, err) < 0)
-            return -1;
-    }
     autofree char *url = socket_url(data_dir);
-    return open_client(invocation, url, invocation->api_key, err); // its owner needs no key
+    struct burrow_error missing = {0};
+
+    if (open_client(invocation, url, invocation->api_key, err) < 0) // its owner needs no key
+        return -1;
+    if (burrow_connect(invocation->client, &missing) == 0)
+        return 0; // the first request uses the connection
+    burrow_close(take(invocation->client));
+    if (missing.kind == BURROW_CANCELLED)
+        return say_fail(err, BURROW_CANCELLED, "%s", missing.text);
+    if (patience == ENDPOINT_LOOK)
+        return say_fail(err, BURROW_UNREACHABLE, "no local server is running");
+    if (start_server(data_dir, err) < 0)
+        return -1;
+    autofree char *again = socket_url(data_dir);
+    return open_client(invocation, again, invocation->api_key, err);
 }
 
 int endpoint_connect(struct invocation *invocation, enum endpoint_patience patience,

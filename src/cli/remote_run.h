@@ -18,6 +18,10 @@ struct remote_run {
 int remote_run(struct burrow_client *client, const struct remote_run *run,
                struct burrow_error *err);
 
+/* A terminal in a sandbox, with invocation->words or a shell, on the caller's; or, by an id of it, one that is there. The exit code, or -1. */
+int attach_terminal(struct invocation *invocation, const char *what, bool can_leave,
+                    struct burrow_error *err);
+
 /* Writes the options of `run`, `create` and `exec` that bodies have in common: env, files, limits. A map must be begun. */
 int remote_write_env(struct json_writer *json, const struct option_list *env,
                      struct burrow_error *err);

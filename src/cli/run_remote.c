@@ -4,15 +4,19 @@
 
 #include "base/auto.h"
 #include "base/mem.h"
+#include "cli/built_wait.h"
 #include "cli/endpoint.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
+#include "cli/listing.h"
 #include "cli/remote_run.h"
 #include "cli/sandbox_options.h"
 #include "cli/say.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define TERMINAL "--tty" // for which a server has to be named
 
 /* What a server is needed for, and what it cannot do; NULL: nothing. */
 static const char *needs_server(const struct run_remote *remote)
@@ -26,12 +30,12 @@ static const char *needs_server(const struct run_remote *remote)
 
 static const char *needs_here(const struct run_options *o, char **words)
 {
-    return o->has_tty            ? "--tty"
-           : o->output_cap_bytes ? "--output-limit"
-           : o->network_dns      ? "--network-dns"
-           : o->network_rate     ? "--network-rate"
-           : !words[0]           ? "a command of the runtime's own"
-                                 : NULL;
+    return o->output_cap_bytes ? "--output-limit"
+           : o->network_dns    ? "--network-dns"
+           : o->network_rate   ? "--network-rate"
+           : !words[0]         ? "a command of the runtime's own"
+           : o->has_tty        ? TERMINAL
+                               : NULL;
 }
 
 static void fill(struct invocation *invocation, const struct run_options *o,
@@ -104,6 +108,33 @@ static int run_there(struct invocation *invocation, const struct run_options *o,
     return remote_run(invocation->client, &run, err);
 }
 
+/* In a sandbox that is made for it and deleted after it; should this end before, it ends by itself when it is idle. */
+static int run_terminal(struct invocation *invocation, const struct run_options *o, char **words,
+                        struct burrow_error *err)
+{
+    struct built_wait wait = {.is_quiet = o->is_quiet};
+    struct burrow_error ignored = {0};
+    autobuffer text = {0};
+    autoanswer answer = NULL;
+
+    if (sandbox_options_write(invocation, NULL, &text, err) < 0)
+        return -1;
+    while (burrow_ask(invocation->client, "POST", "/sandboxes", text.data, &answer, err) < 0) {
+        if (!built_wait_again(&wait, err))
+            return -1;
+    }
+    (void)built_wait_again(&wait, err); // its line goes
+    const char *id = value_text(burrow_answer_value(answer), "id");
+    invocation->words = words;
+    invocation->workdir = o->directory;
+    invocation->user = o->user;
+    if (o->timeout_ms)
+        invocation->timeout_ms = o->timeout_ms;
+    int code = attach_terminal(invocation, id, false, err);
+    (void)burrow_sandbox_delete(invocation->client, id, &ignored);
+    return code;
+}
+
 /* The lists are the caller's. */
 static void forget(struct invocation *invocation)
 {
@@ -122,7 +153,8 @@ int run_remote(const struct run_options *o, const struct run_remote *remote, cha
     invocation_init(&invocation, NULL);
     if (!is_named && !here && o->mounts.count)
         here = "--mount"; // a server may refuse it, this machine's own runs do not
-    if (remote->is_local || (here && !is_named))
+    bool is_terminal = here && strcmp(here, TERMINAL) == 0;
+    if (remote->is_local || (here && !is_named && !(is_terminal && there)))
         return there ? error_set(err, ERROR_INVALID,
                                  "%s needs a server, and %s is for a run here: leave one out",
                                  there, remote->is_local ? "--local" : here)
@@ -138,9 +170,9 @@ int run_remote(const struct run_options *o, const struct run_remote *remote, cha
         *code = say_error(&failure, o->is_json) == EXIT_USAGE ? EXIT_USAGE : EXIT_BURROW;
         return 1;
     }
-    if (here)
+    if (here && !is_terminal)
         return error_set(err, ERROR_INVALID, "%s is for a run on this machine: use --local", here);
-    *code = run_there(&invocation, o, words, &failure);
+    *code = (is_terminal ? run_terminal : run_there)(&invocation, o, words, &failure);
     if (*code < 0) {
         int told = say_error(&failure, o->is_json);
         *code = told == EXIT_USAGE || told >= EXIT_SIGNAL ? told : EXIT_BURROW;

@@ -118,6 +118,16 @@ int client_connect(struct burrow_client *client, struct wire **out, struct burro
     return wire_open(&client->target, &client->patience, &tls, out, err);
 }
 
+int burrow_connect(struct burrow_client *client, struct burrow_error *err)
+{
+    struct wire *wire = NULL;
+
+    if (client_connect(client, &wire, err) < 0)
+        return -1;
+    client->idle = wire;
+    return 0;
+}
+
 // ---- paths ----
 
 static void add_encoded(struct buffer *to, const char *text)

@@ -625,7 +625,7 @@ def test_run_goes_to_the_local_server_and_never_starts_one(burrow, server, tmp_p
     alone = Cli(tmp_path / "home", BURROW_DATA=str(tmp_path / "none"))
     assert "needs a server" in alone.error("run", "--snapshot", "x", "--", "true", code=2)
     assert "for a run here" in burrow.error("run", "--local", "--snapshot", "x", "--", "true", code=2)
-    assert "for a run on this machine" in burrow.error("run", "--url", f"http://127.0.0.1:{server.port}", "--tty", "--", "true", code=2)
+    assert "for a run on this machine" in burrow.error("run", "--url", f"http://127.0.0.1:{server.port}", "--network-rate", "1Mi", "--", "true", code=2)
     assert not (tmp_path / "none" / "burrow.sock").exists()
     burrow("run", "--url", "http://127.0.0.1:1", "--", "true", code=125)
 

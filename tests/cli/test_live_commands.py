@@ -81,6 +81,18 @@ def test_attach_has_a_terminal_that_can_be_left_and_taken_up_again(terminal, bur
     again.wait_for("ended with 3")
 
 
+def test_run_has_a_terminal_on_a_server_too(terminal, burrow, server):  # noqa: F811
+    window = terminal("run", "--url", f"http://127.0.0.1:{server.port}", "--api-key", server.key, "--tty", "--env", "A=6", "--workdir", "/tmp", "--timeout", "5m",
+                      "--", "bash")
+    window.wait_for("# ")
+    window.type("tty; stty size; echo $((A*7)) in $PWD; exit 3", "Enter")
+    screen = window.wait_for("ended with 3")
+    assert "/dev/pts" in screen and "30 100" in screen and "42 in /tmp" in screen
+    deadline = time.monotonic() + PATIENCE
+    while [one for one in burrow.json("list", "--status", "creating,idle,running") if not one.get("name")]:
+        assert time.monotonic() < deadline, "its sandbox stayed"
+
+
 def test_attach_takes_commands_from_a_pipe(burrow, work):  # noqa: F811
     done = burrow("attach", work, input=b"echo $((6*7))\nexit 5\n", code=5)
     assert b"42" in done.stdout
