@@ -46,7 +46,8 @@ def terminal(tmp_path, burrow):
 
 # ---- --json ----
 
-NO_JSON = {("attach",), ("serve",), ("detach",), ("completion",), ("watch",)}  # a terminal; a server; what prints nothing; a script for a shell; no end
+NO_JSON = {("attach",), ("serve",), ("detach",), ("completion",), ("watch",), ("ssh",), ("ssh-proxy",), ("ssh-config",)}
+# a terminal; a server; what prints nothing; a script for a shell; no end; ssh's own
 
 
 def test_every_command_has_json_but_those_we_know():
@@ -119,7 +120,7 @@ def test_an_unknown_sandbox_is_named_by_every_command_that_takes_one(burrow, tmp
         operands = [fillers.get(word, "x") for word in usage[1:] if not word.startswith(("[", "-")) and word.isupper() and word not in ("COMMAND",)]
         line = [*words, "nobody", *operands, *(["--", "true"] if "COMMAND" in usage else [])]
         done = subprocess.run([BURROW, *line], capture_output=True, text=True, timeout=PATIENCE, env=burrow.environment, stdin=subprocess.DEVNULL)
-        assert done.returncode == (125 if words == ("exec",) else 3) and "'nobody'" in done.stderr, (line, done.returncode, done.stderr)
+        assert done.returncode == (125 if words in (("exec",), ("ssh",)) else 3) and "'nobody'" in done.stderr, (line, done.returncode, done.stderr)
         tried += 1
     assert tried > 20
     for line in (["snapshot", "get", "nothing"], ["execution", "get", "exe_nothing"], ["logs", "exe_nothing"], ["job", "get", "x", "job_nothing"], ["snapshot", "delete", "nothing"]):
@@ -237,6 +238,8 @@ def test_options_of_commands(burrow, work, server, tmp_path):
     assert burrow.json("runtime", "list", "--sort", "name", "--direction", "desc")[0]["name"] > "m"
     assert burrow.error("runtime", "build", "no-such-one", "--registry", "http://127.0.0.1:1", code=1)
     burrow("system", "prune", "--confirm")
+    shown = shlex.split(burrow.text("ssh", work, "--show", "--local", "8080:localhost:80", "--dynamic", "1080", "--tty", "--no-command"))
+    assert shown[shown.index("-L") + 1] == "8080:localhost:80" and shown[shown.index("-D") + 1] == "1080" and {"-t", "-N"} <= set(shown)
     assert burrow.json("key", "create", "--name", "e", "--e2b")["key"].startswith("e2b_")
     assert burrow.json("key", "create", "--name", "m", "--tools", "run,exec", "--network-allow", "*.example.com:443")["key"].startswith("brw_")
 

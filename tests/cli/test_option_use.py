@@ -111,7 +111,7 @@ def test_every_option_of_every_command_is_used_by_a_test():
     tables.update(ALSO)
     used, anywhere = {words: set() for words in options}, set()
     for line in command_lines():
-        named = [word for word in line if word not in ("burrow", "cloud", "sandbox", "sb")]
+        named = [word for word in (line[1:] if line[0] == "?" else line) if word not in ("burrow", "cloud", "sandbox", "sb")]
         anywhere |= {word.split("=")[0] for word in named}
         named[:1] = [GROUPS.get(named[0], named[0])] if named else []
         command = next((tables[key] for key in (tuple(named[:2]), tuple(named[:1])) if key in tables), None)
