@@ -46,8 +46,8 @@ def terminal(tmp_path, burrow):
 
 # ---- --json ----
 
-NO_JSON = {("attach",), ("serve",), ("detach",), ("completion",), ("watch",), ("ssh",), ("ssh-proxy",), ("ssh-config",)}
-# a terminal; a server; what prints nothing; a script for a shell; no end; ssh's own
+NO_JSON = {("attach",), ("serve",), ("detach",), ("completion",), ("watch",), ("ssh",), ("ssh-proxy",), ("ssh-config",), ("mcp",)}
+# a terminal; a server; what prints nothing; a script for a shell; no end; other protocols
 
 
 def test_every_command_has_json_but_those_we_know():

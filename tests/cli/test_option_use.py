@@ -37,7 +37,7 @@ SAME = {("cp",): [("fs", "cp")], ("ls",): [("list",), ("fs", "ls")], ("execution
         ("logs",): [("job", "logs")]}
 # Files whose helpers put these words in front of what they are given.
 IN_FRONT = {"test_run.py": ["run"], "test_run_network.py": ["run"], "test_images.py": ["run"], "test_doctor.py": ["doctor"], "test_key.py": ["key"],
-            "test_repair.py": ["repair"], "test_runtime.py": ["runtime", "build"]}
+            "test_repair.py": ["repair"], "test_mcp.py": ["mcp"], "test_runtime.py": ["runtime", "build"]}
 
 
 class Lines(ast.NodeVisitor):
