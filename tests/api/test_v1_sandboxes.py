@@ -349,7 +349,7 @@ def test_a_refused_change_changes_nothing(new, api):
             ({"description": "x", "name": "a b"}, 400, "invalid_request", "name"),
             ({"description": "x", "expiresAt": "2001-01-01T00:00:00Z"}, 400, "invalid_request", "expiresAt"),
             ({"description": "x", "runtime": "base"}, 400, "unknown_field", "runtime"),
-            ({"network": {"enabled": True}}, 409, "conflict", "network.enabled"),
+            ({"description": "x", "network": {"enabled": True, "allow": ["not a name"]}}, 400, "invalid_request", "network.allow"),
             ({"limits": {"diskBytes": "900Ti"}}, 400, "invalid_request", "limits.diskBytes")):
         check_problem(api.patch(box.path, body), status, code, field=field)
     after = box.get()
