@@ -62,6 +62,9 @@ static const struct option_row rows[] = {
     ROW("e2b-domain", OPTION_TEXT, e2b.domain, "NAME", "BURROW_E2B_DOMAIN", 0, 0,
         "below which E2B's clients look for names of sandboxes, with a port if need be (default: "
         "as the client calls this server)"),
+    ROW("e2b-debug", OPTION_TEXT, e2b_debug, "ADDR:PORT", "BURROW_E2B_DEBUG", 0, 0,
+        "where E2B's clients in debug mode find one sandbox without any key, on loopback alone: "
+        "127.0.0.1:49983,127.0.0.1:49999 (default: nowhere)"),
     ROW("api-origins", OPTION_TEXT, api.origins, "ORIGINS", "BURROW_API_ORIGINS", 0, 0,
         "web pages of these origins may call /api/v1, several with commas between, as "
         "https://app.example.com; '*' is any (default: none)"),
@@ -750,7 +753,7 @@ enum log_level config_log_level(const struct config *config)
     return level;
 }
 
-static bool find_address(const char *at, size_t index, char out[CONFIG_ADDRESS])
+bool config_find_address(const char *at, size_t index, char out[CONFIG_ADDRESS])
 {
     for (;; at += strcspn(at, ",")) {
         at += strspn(at, ", ");
@@ -771,12 +774,12 @@ static bool find_address(const char *at, size_t index, char out[CONFIG_ADDRESS])
 
 bool config_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS])
 {
-    return find_address(config->listen, index, out);
+    return config_find_address(config->listen, index, out);
 }
 
 bool config_ssh_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS])
 {
-    return config->ssh_listen && find_address(config->ssh_listen, index, out);
+    return config->ssh_listen && config_find_address(config->ssh_listen, index, out);
 }
 
 bool config_is_loopback(const char *address)

@@ -79,6 +79,7 @@ struct config {
     struct aionis_settings aionis;
     struct api_settings api;
     struct e2b_settings e2b;
+    const char *e2b_debug;          // addresses, with commas between; NULL: none
     struct data_document *document; // owns the file's strings
     char *default_data_dir;
     char **kept; // strings that were made while reading
@@ -112,5 +113,7 @@ void config_previews(struct config *config, struct preview_names *out);
 bool config_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS]);
 /* The same of --ssh-listen. */
 bool config_ssh_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS]);
+/* The same of any such list. */
+bool config_find_address(const char *at, size_t index, char out[CONFIG_ADDRESS]);
 /* Whether only this machine can reach it. */
 bool config_is_loopback(const char *address);

@@ -22,6 +22,7 @@
 #include "net/http_server.h"
 #include "runtime/catalog.h"
 #include "serve/config.h"
+#include "serve/debug_door.h"
 #include "serve/first_key.h"
 #include "serve/fronts.h"
 #include "serve/notify.h"
@@ -62,6 +63,7 @@ struct server {
     struct fronts *fronts;
     struct router *router;
     struct http_server *http;
+    struct debug_door *debug; // NULL: none
     struct sender *sender;
     struct preview *preview;
     struct preview_names names;                    // of exposed ports
@@ -130,6 +132,7 @@ static void stop(struct server *server, const char *why)
     log_info("stopping", F("signal", why));
     notify_send("STOPPING=1");
     router_drain(server->router);
+    debug_door_drain(server->debug);
     http_server_drain(server->http, DRAIN_MS, on_drained, server);
 }
 
@@ -473,6 +476,16 @@ static int open_ssh(struct server *server, struct error *err)
     return 0;
 }
 
+static int open_debug(struct server *server, struct error *err)
+{
+    const struct debug_door_settings settings = {.config = &server->config,
+                                                 .core = server->core,
+                                                 .loop = server->loop,
+                                                 .workers = server->workers};
+
+    return debug_door_new(&settings, &server->debug, err);
+}
+
 static int open_sender(struct server *server, struct error *err)
 {
     const struct sender_settings settings = {.core = server->core, .render = event_text_json};
@@ -485,7 +498,7 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
     struct core_settings settings;
 
     if (first_key_check(&server->config, err) < 0 || check_runtime(&server->config, err) < 0 ||
-        prepare_data_dir(server, err) < 0)
+        debug_door_check(&server->config, err) < 0 || prepare_data_dir(server, err) < 0)
         return -1;
     config_core(&server->config, &settings);
     server->config.api.ssh = &server->api_ssh;
@@ -499,7 +512,7 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
     if (core_open(&settings, &server->core, err) < 0 || loop_new(&server->loop, err) < 0 ||
         open_front(server, err) < 0 || open_network(server, err) < 0 ||
         open_preview(server, err) < 0 || open_sender(server, err) < 0 ||
-        open_ssh(server, err) < 0 ||
+        open_ssh(server, err) < 0 || open_debug(server, err) < 0 ||
         loop_watch_new(server->loop, server->signal_fd, on_signal, server, &server->signals, err) <
             0 ||
         first_key_prepare(server->core->accounts, &server->config, first_key, err) < 0)
@@ -525,6 +538,7 @@ static void close_server(struct server *server)
     if (server->core)
         key_watch_ends(server->core->accounts, NULL, NULL);
     loop_watch_free(server->signals);
+    debug_door_close(server->debug);
     http_server_free(take(server->http));
     run_leftovers(server);
     workers_stop(server->workers);
@@ -533,6 +547,7 @@ static void close_server(struct server *server)
     run_leftovers(server); // connections that it gave back
     sender_free(server->sender);
     ssh_server_free(server->ssh);
+    debug_door_free(server->debug);
     router_free(server->router);
     fronts_free(server->fronts);
     core_free(server->core);

@@ -21,6 +21,12 @@ extern const struct e2b_settings e2b_settings_default;
 void e2b_front_init(struct front *front, const struct e2b_settings *settings);
 void e2b_envd_front_init(struct front *front, const struct e2b_settings *settings);
 void e2b_code_front_init(struct front *front, const struct e2b_settings *settings);
+/*
+ * What clients in debug mode find on this machine: both of those in one, for one sandbox of this name, and without any token. For a router of
+ * its own behind listeners of its own, that nobody but this machine reaches.
+ */
+#define E2B_DEBUG_NAME "e2b-debug"
+void e2b_debug_front_init(struct front *front, const struct e2b_settings *settings);
 /* Requests to the other ports of sandboxes, for the preview. */
 extern const struct preview_protocol e2b_port_protocol;
 void e2b_front_clear(struct front *front); // no router may use it any more

@@ -110,6 +110,59 @@ void e2b_code_front_init(struct front *front, const struct e2b_settings *setting
     };
 }
 
+static const struct route *const debug_tables[] = {
+    e2b_debug_routes,
+    envd_process_routes,
+    envd_input_routes,
+    envd_health_routes,
+    envd_file_routes,
+    envd_compose_routes,
+    envd_watch_routes,
+    envd_filesystem_routes,
+    envd_metrics_routes,
+    e2b_code_routes,
+    NULL,
+};
+
+/* Its own row for a path is the one that counts, and none is open: the sandbox is found by who asks. */
+static struct route *join_debug(void)
+{
+    struct route *routes = join_tables(debug_tables);
+    size_t kept = 0;
+
+    for (size_t i = 0; routes[i].method; i++) {
+        if (i > 0 && strcmp(routes[i].pattern, routes[0].pattern) == 0)
+            continue;
+        routes[kept] = routes[i];
+        if (routes[kept].access == ACCESS_OPEN) {
+            routes[kept].access = ACCESS_KEY;
+            routes[kept].needs = SCOPE_RUN;
+            routes[kept].reach = REACH_SANDBOX;
+        }
+        kept++;
+    }
+    routes[kept] = (struct route){0};
+    return routes;
+}
+
+void e2b_debug_front_init(struct front *front, const struct e2b_settings *settings)
+{
+    struct e2b *e2b = xnew(struct e2b);
+
+    e2b->settings = settings;
+    e2b->watchers = envd_watchers_new();
+    e2b->is_debug = true;
+    *front = (struct front){
+        .name = "e2b-debug",
+        .title = "What E2B's clients find in debug mode",
+        .routes = join_debug(),
+        .auth = &e2b_debug_auth,
+        .on_call = e2b_debug_on_call,
+        .on_error = envd_on_error,
+        .settings = e2b,
+    };
+}
+
 void e2b_front_clear(struct front *front)
 {
     struct e2b *e2b = front->settings;

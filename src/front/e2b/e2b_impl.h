@@ -28,6 +28,7 @@ extern const struct route envd_compose_routes[];
 extern const struct route envd_health_routes[];
 extern const struct route envd_metrics_routes[];
 extern const struct route e2b_code_routes[];
+extern const struct route e2b_debug_routes[];
 
 #define E2B_ENVD_VERSION "0.6.13"
 #define E2B_MESSAGE_BYTES ((uint64_t)64 << 20) // of one request to a service
@@ -36,6 +37,7 @@ extern const struct route e2b_code_routes[];
 struct e2b {
     const struct e2b_settings *settings;
     struct envd_watchers *watchers; // of envd; NULL: none
+    bool is_debug;                  // all of it is for one sandbox, without a token
 };
 static inline const struct e2b *e2b_of(const struct call *call)
 {
@@ -75,6 +77,11 @@ int e2b_path(struct call *call, const struct e2b_user *user, const char *path, c
  * there. Blocks.
  */
 int envd_enter(struct call *call, const char **id, struct error *err);
+
+/* Debug mode. The call is for its sandbox from now on, which is made where there is none. Blocks. */
+int e2b_debug_enter(struct call *call, struct error *err);
+int e2b_debug_on_call(struct call *call, struct error *err); // front.h
+extern const struct front_auth e2b_debug_auth;
 
 /* What a front keeps with a sandbox. */
 struct e2b_kept {

@@ -103,6 +103,8 @@ int envd_enter(struct call *call, const char **id, struct error *err)
     struct actor ignored;
     enum sandbox_state state;
 
+    if (e2b_of(call)->is_debug && e2b_debug_enter(call, err) < 0)
+        return -1;
     call_about_sandbox(call, "", call->actor.sandbox);
     *id = call_print(call, "%s", call->actor.sandbox);
     if (!seal_actor(call->core, *id, &ignored, &state))
