@@ -96,6 +96,8 @@ static void select_ready(struct query *where, const struct snapshot_search *sear
     if (!search->owner.organisation || search->is_public_only)
         query_where_that(where, "is_public = 1");
     query_where_owner(where, &search->owner);
+    if (search->is_own && !search->owner.member)
+        query_where_that(where, "member IS NULL");
     query_where_text(where, "name", search->name);
     query_where_text(where, "tag", search->tag);
     query_where_text(where, "content_hash", search->content_hash);

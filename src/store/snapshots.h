@@ -69,6 +69,7 @@ int store_snapshot_update(struct store *store, const struct snapshot_record *rec
 struct snapshot_search {
     struct owner owner; // organisation NULL: public ones of all
     bool is_public_only;
+    bool is_own; // without a member: those that are no member's, instead of everybody's
     const char *name;
     const char *tag;
     const char *content_hash;

@@ -58,6 +58,27 @@ def test_a_snapshot_is_told_and_started_from(api, sandbox, snapshot, new):
     assert new(snapshot=snapshot["id"]).output("cat file") == "kept\n"
 
 
+def test_nobody_takes_a_name_from_one_who_sees_more(api, snapshot, made):
+    """The key of this test sees everybody's snapshots; a small one makes a newer one of the same name and tag."""
+    key = api.post(f"{V1}/keys", {"owner": "mallory", "scopes": ["read", "run", "manage"]}).json
+    small = type(api)(api.port, key["key"])
+    box = small.post(f"{V1}/sandboxes", {}).json
+    theirs = small.post(f"{V1}/sandboxes/{box['id']}/snapshots", {"name": "own", "tag": "v1"})
+    assert theirs.status == 201, str(theirs)
+    try:
+        for reference in ("own:v1", "own", "v1"):
+            assert api.get(f"{V1}/snapshots/{reference}").json["id"] == snapshot["id"]
+            assert small.get(f"{V1}/snapshots/{reference}").json["id"] == theirs.json["id"]
+        assert api.delete(f"{V1}/snapshots/{snapshot['id']}").status == 204
+        made.remove(snapshot["id"])
+        check_problem(api.post(f"{V1}/sandboxes", {"snapshot": "own"}), 404, "not_found", field="snapshot")
+        assert api.get(f"{V1}/snapshots/{theirs.json['id']}").status == 200
+    finally:
+        small.delete(f"{V1}/sandboxes/{box['id']}")
+        api.delete(f"{V1}/snapshots/{theirs.json['id']}")
+        api.delete(f"{V1}/keys/{key['id']}")
+
+
 def test_tags_move_and_go(api, sandbox, snapshot, made):
     other = api.post(f"{V1}/sandboxes/{sandbox.id}/snapshots", {"name": "own", "tag": "v2"}).json
     made.append(other["id"])

@@ -247,18 +247,30 @@ int snapshot_look(struct snapshots *snapshots, const struct actor *actor, const 
     return 0;
 }
 
+/* Of all its projects. */
+static struct owner actor_own(const struct actor *actor)
+{
+    struct owner owner = actor_owner(actor);
+    owner.project = NULL;
+    return owner;
+}
+
 /* Whose snapshots a reference is looked for among. */
 struct scope {
     struct owner owner; // organisation NULL: everybody's
     bool is_public_only;
+    bool is_own; // the actor's alone, whatever else it may see
 };
 
 /* name, tag or both. 1: found. */
 static int search(struct snapshots *snapshots, const struct scope *scope, const char *name,
                   const char *tag, struct snapshot_record *out, struct error *err)
 {
-    const struct snapshot_search wanted = {
-        .owner = scope->owner, .is_public_only = scope->is_public_only, .name = name, .tag = tag};
+    const struct snapshot_search wanted = {.owner = scope->owner,
+                                           .is_public_only = scope->is_public_only,
+                                           .is_own = scope->is_own,
+                                           .name = name,
+                                           .tag = tag};
 
     if (store_snapshot_find(snapshots->store, &wanted, out, err) == 0)
         return 1;
@@ -312,19 +324,20 @@ static int search_there(struct snapshots *snapshots, const struct actor *actor,
         return 0;
     scope.owner.organisation = id;
     if (actor && strcmp(id, actor->organisation) == 0)
-        scope = (struct scope){.owner = actor_filter(actor)};
+        scope = (struct scope){.owner = actor_own(actor), .is_own = true};
     return search_words(snapshots, &scope, slash + 1, out, err);
 }
 
 /*
- * Words without an organisation mean the actor's own alone: else whoever publishes a snapshot under a name that is not taken yet, or no
- * more, would be started from by those who mean theirs.
+ * Words without an organisation mean the actor's own alone: else whoever makes or publishes a snapshot under a name that is not taken yet, or no
+ * more, would be started from by those who mean theirs. Who sees those of others too names them by their ids.
  */
 static int resolve(struct snapshots *snapshots, const struct actor *actor, const char *reference,
                    struct snapshot_record *out, struct error *err)
 {
-    const struct scope scope = {.owner = actor ? actor_filter(actor) : (struct owner){0},
-                                .is_public_only = !actor};
+    const struct scope scope = {.owner = actor ? actor_own(actor) : (struct owner){0},
+                                .is_public_only = !actor,
+                                .is_own = actor};
     const char *slash = *reference == '@' ? strchr(reference, '/') : NULL;
 
     if (!slash && id_is_valid(reference) &&
