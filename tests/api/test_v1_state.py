@@ -69,6 +69,14 @@ def test_nobody_takes_a_name_from_one_who_sees_more(api, snapshot, made):
         for reference in ("own:v1", "own", "v1"):
             assert api.get(f"{V1}/snapshots/{reference}").json["id"] == snapshot["id"]
             assert small.get(f"{V1}/snapshots/{reference}").json["id"] == theirs.json["id"]
+        # The hash of a build is its client's word too.
+        built = small.post(f"{V1}/snapshots/builds", {"runtime": "base:latest", "name": "mine", "contentHash": "h9"}).json
+        assert small.put(built["uploadUrl"], tar_of(member("evil", b""))).status == 204
+        assert small.post(f"{V1}/snapshots/{built['id']}/finish", {}).status == 200
+        made.append(built["id"])
+        begun = api.post(f"{V1}/snapshots/builds", {"runtime": "base:latest", "name": "mine", "contentHash": "h9"})
+        assert begun.status == 201 and not begun.json["unchanged"], str(begun)
+        made.append(begun.json["id"])
         assert api.delete(f"{V1}/snapshots/{snapshot['id']}").status == 204
         made.remove(snapshot["id"])
         check_problem(api.post(f"{V1}/sandboxes", {"snapshot": "own"}), 404, "not_found", field="snapshot")

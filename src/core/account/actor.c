@@ -38,6 +38,13 @@ struct owner actor_owner(const struct actor *actor)
     };
 }
 
+struct owner actor_own(const struct actor *actor)
+{
+    struct owner owner = actor_owner(actor);
+    owner.project = NULL;
+    return owner;
+}
+
 struct owner actor_filter(const struct actor *actor)
 {
     struct owner owner = actor_owner(actor);

@@ -61,6 +61,7 @@ int actor_need_admin(const struct actor *actor, struct error *err);
 
 /* Whose its new rows are. Texts are borrowed from the actor. */
 struct owner actor_owner(const struct actor *actor);
+struct owner actor_own(const struct actor *actor); // the same, of all its projects
 
 /* What lists of the actor may contain. */
 struct owner actor_filter(const struct actor *actor);

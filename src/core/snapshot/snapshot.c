@@ -247,14 +247,6 @@ int snapshot_look(struct snapshots *snapshots, const struct actor *actor, const 
     return 0;
 }
 
-/* Of all its projects. */
-static struct owner actor_own(const struct actor *actor)
-{
-    struct owner owner = actor_owner(actor);
-    owner.project = NULL;
-    return owner;
-}
-
 /* Whose snapshots a reference is looked for among. */
 struct scope {
     struct owner owner; // organisation NULL: everybody's

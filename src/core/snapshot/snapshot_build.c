@@ -45,7 +45,10 @@ static int find_unchanged(struct snapshots *snapshots, const struct actor *actor
                           struct snapshot_record *out, struct error *err)
 {
     const struct snapshot_search search = {
-        .owner = actor_filter(actor), .name = build->name, .content_hash = build->content_hash};
+        .owner = actor_own(actor),
+        .is_own = true, // the hash is the client's word for what is in it
+        .name = build->name,
+        .content_hash = build->content_hash};
 
     *is_unchanged = false;
     if (!build->content_hash || !build->name || build->is_forced)
