@@ -15,6 +15,8 @@
 #include "core/event/hub.h"
 #include "core/sandbox/sandbox_box.h"
 
+#define WAKE_TRIES 64 // of those who want one awake that others put to sleep
+
 static int put(struct sandbox *sandbox, enum lifecycle_step step, const struct event *event,
                struct sandbox_record *next, struct error *err)
 {
@@ -273,7 +275,7 @@ static int sandbox_wake(struct sandbox *sandbox, struct error *err)
 int sandbox_awake(struct sandbox *sandbox, bool *was_paused, struct error *err)
 {
     *was_paused = false;
-    for (;;) {
+    for (unsigned tries = 0; tries < WAKE_TRIES; tries++) {
         if (sandbox_await_calm(sandbox, err) < 0)
             return -1;
         if (!sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSED)))
@@ -283,6 +285,11 @@ int sandbox_awake(struct sandbox *sandbox, bool *was_paused, struct error *err)
             !error_is(err, ERROR_CONFLICT)) // somebody else may be at it
             return -1;
     }
+    if (!sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSED)))
+        return 0;
+    return error_is(err, ERROR_CONFLICT)
+               ? -1
+               : error_set(err, ERROR_BUSY, "the sandbox is paused again and again: try later");
 }
 
 int sandbox_resume(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
