@@ -54,8 +54,6 @@ void ssh_connection_end(struct ssh_connection *connection, const char *why)
         connection->next->place = connection->place;
     connection->place = NULL;
     server->n_connections--;
-    if (!connection->is_in)
-        server->n_strangers--;
     while (connection->channels)
         ssh_channel_close(connection->channels);
     watch_free(take(connection->sandbox_watch));
@@ -120,27 +118,36 @@ static void on_sandbox_changed(void *data)
 
 // ---- logging in ----
 
-/* Through a tunnel it is the tunnel's, whatever the user is called. */
-static int find_sandbox(struct ssh_errand *errand, char id[ID_TEXT])
+/* Whether the actor may be in the sandbox. */
+static int check_sandbox(struct ssh_errand *errand, const struct actor *actor, const char *id)
 {
-    const char *user = errand->login.user;
     struct sandboxes *sandboxes = errand->server->settings.core->sandboxes;
-    const struct actor *actor = &errand->actor;
     struct sandbox_status status;
     struct error *err = &errand->err;
 
-    if (errand->login.has_none)
-        memcpy(id, errand->sandbox_id, ID_TEXT);
-    else if (strncmp(user, PREFIX, strlen(PREFIX)) == 0 && id_is_valid(user + strlen(PREFIX)))
-        memcpy(id, user + strlen(PREFIX), ID_TEXT);
-    else if (!id_from_uuid(user, id) && sandbox_find_name(sandboxes, actor, user, id, err) < 0)
-        return -1;
     if (sandbox_status(sandboxes, actor, id, &status, err) < 0 ||
         sandbox_check_selected(sandboxes, actor, id, err) < 0)
         return -1;
     if (*actor->sandbox && strcmp(actor->sandbox, id) != 0)
         return -1; // a token is for one
     return sandbox_in(status.state) & SANDBOX_ALIVE ? 0 : -1;
+}
+
+/* Through a tunnel it is the tunnel's, whatever the user is called. */
+static int find_sandbox(struct ssh_errand *errand, char id[ID_TEXT])
+{
+    const char *user = errand->login.user;
+    struct sandboxes *sandboxes = errand->server->settings.core->sandboxes;
+    const struct actor *actor = &errand->actor;
+
+    if (errand->login.has_none)
+        memcpy(id, errand->sandbox_id, ID_TEXT);
+    else if (strncmp(user, PREFIX, strlen(PREFIX)) == 0 && id_is_valid(user + strlen(PREFIX)))
+        memcpy(id, user + strlen(PREFIX), ID_TEXT);
+    else if (!id_from_uuid(user, id) &&
+             sandbox_find_name(sandboxes, actor, user, id, &errand->err) < 0)
+        return -1;
+    return check_sandbox(errand, actor, id);
 }
 
 /* Both questions are asked in any case: which of them was answered with no cannot be told by the time it takes. */
@@ -190,12 +197,53 @@ static size_t count_of_sandbox(const struct ssh_server *server, const char *sand
     return count;
 }
 
+/* Whether both are one owner's: a member's, or where a key is nobody's in particular, that key's. */
+static bool is_same_owner(const struct actor *one, const struct actor *other)
+{
+    return strcmp(one->organisation, other->organisation) == 0 &&
+           strcmp(one->member, other->member) == 0 &&
+           (*one->member || strcmp(one->key_id, other->key_id) == 0);
+}
+
+static size_t count_of_owner(const struct ssh_server *server, const struct actor *actor)
+{
+    size_t count = 0;
+
+    for (const struct ssh_connection *at = server->connections; at; at = at->next)
+        count += at->is_in && is_same_owner(&at->actor, actor);
+    return count;
+}
+
+/* Half of all places: whoever has as many as he can leaves as many to others. */
+static size_t places_of_owner(const struct ssh_server *server)
+{
+    size_t half = server->settings.connections / 2;
+    return half ? half : 1;
+}
+
+/* Whether there is no place for one more of these; says so in the log. */
+static bool is_full(const struct ssh_errand *errand)
+{
+    const struct ssh_server *server = errand->server;
+
+    if (count_of_sandbox(server, errand->sandbox_id) >= server->settings.connections_of_sandbox) {
+        log_warn("SSH: too many connections to one sandbox", F_SANDBOX(errand->sandbox_id));
+        return true;
+    }
+    size_t count = count_of_owner(server, &errand->actor);
+    if (count < places_of_owner(server))
+        return false;
+    log_warn("SSH: too many connections of one owner", F("connections", (uint64_t)count),
+             F("owner", (const char *)errand->actor.member),
+             F("apiKey", (const char *)errand->actor.key_id), F_SANDBOX(errand->sandbox_id));
+    return true;
+}
+
 static void let_in(struct ssh_connection *connection, const struct ssh_errand *errand)
 {
     struct ssh_server *server = connection->server;
 
     connection->is_in = true;
-    server->n_strangers--;
     connection->actor = errand->actor;
     memcpy(connection->sandbox_id, errand->sandbox_id, sizeof connection->sandbox_id);
     memcpy(connection->fingerprint, errand->fingerprint, sizeof connection->fingerprint);
@@ -209,6 +257,8 @@ static void let_in(struct ssh_connection *connection, const struct ssh_errand *e
              F("key", connection->is_tunnel ? "" : (const char *)connection->fingerprint),
              F("apiKey", (const char *)connection->actor.key_id));
     answer(connection, true);
+    if (!connection->is_tunnel)
+        ssh_connection_recheck(connection); // and so may its key
 }
 
 static void end_login(struct ssh_errand *errand)
@@ -219,16 +269,11 @@ static void end_login(struct ssh_errand *errand)
 
     if (!connection->place)
         return;
-    bool is_full =
-        errand->result == 0 && is_final &&
-        count_of_sandbox(server, errand->sandbox_id) >= server->settings.connections_of_sandbox;
     if (errand->result == 0 && !is_final) {
         answer(connection, true);
-    } else if (errand->result == 0 && !is_full) {
+    } else if (errand->result == 0 && !is_full(errand)) {
         let_in(connection, errand);
     } else {
-        if (is_full)
-            log_warn("SSH: too many connections to one sandbox", F_SANDBOX(errand->sandbox_id));
         connection->failures++;
         uint64_t passed = loop_now_ms(server->loop) - errand->asked_ms;
         loop_timer_set(&connection->answer, passed < REFUSAL_MS ? REFUSAL_MS - passed : 0);
@@ -266,6 +311,7 @@ static bool log_in(struct ssh_connection *connection, const struct ssh_wire_mess
 
 // ---- keys that go ----
 
+/* What the key may do now counts: it may see less than when the connection began. */
 static void work_recheck(struct ssh_errand *errand)
 {
     struct actor now;
@@ -274,20 +320,24 @@ static void work_recheck(struct ssh_errand *errand)
                                 &errand->err) < 0 ||
                       !(now.scopes & SCOPE_RUN) ||
                       strcmp(now.organisation, errand->actor.organisation) != 0 ||
-                      strcmp(now.key_id, errand->actor.key_id) != 0;
+                      strcmp(now.key_id, errand->actor.key_id) != 0 ||
+                      check_sandbox(errand, &now, errand->sandbox_id) < 0;
+    if (!errand->is_over)
+        errand->actor = now;
 }
 
 static void end_recheck(struct ssh_errand *errand)
 {
     if (errand->is_over)
-        ssh_connection_end(errand->connection, "its key was removed");
+        ssh_connection_end(errand->connection, "its key was removed or may less");
+    else
+        errand->connection->actor = errand->actor;
 }
 
 void ssh_connection_recheck(struct ssh_connection *connection)
 {
     if (!ssh_errand_send(ssh_errand_new(connection, 0, work_recheck, end_recheck), WORKERS_QUICK))
-        log_warn("a connection of SSH could not be checked again",
-                 F("peer", (const char *)connection->peer_text));
+        ssh_connection_end(connection, "its key could not be checked again");
 }
 
 // ---- what burrow-ssh says ----
@@ -426,26 +476,47 @@ static void on_grace_over(void *data)
     ssh_connection_end(data, "no login in time");
 }
 
-/* Strangers make room for strangers: the oldest goes, of those of one machine first. */
-static void make_room(struct ssh_server *server, const struct peer *peer)
+/* Whether both came from one place: a tunnel from its owner, others from a machine. */
+static bool is_same_source(const struct ssh_connection *one, const struct ssh_connection *other)
+{
+    if (one->is_tunnel != other->is_tunnel)
+        return false;
+    return one->is_tunnel ? is_same_owner(&one->actor, &other->actor)
+                          : peer_group(&one->peer) == peer_group(&other->peer);
+}
+
+/*
+ * Strangers make room for strangers: the oldest goes, of those from one place first. Tunnels and what comes over the network are counted
+ * each for itself, and push each other out only where no place at all is left.
+ */
+static void make_room(struct ssh_server *server, const struct ssh_connection *newcomer)
 {
     const struct ssh_settings *settings = &server->settings;
-    struct ssh_connection *oldest = NULL, *oldest_here = NULL;
-    size_t here = 0;
+    struct ssh_connection *oldest = NULL, *oldest_alike = NULL, *oldest_here = NULL;
+    size_t alike = 0, here = 0;
 
     for (struct ssh_connection *at = server->connections; at; at = at->next) {
-        if (at->is_in || at->is_tunnel)
+        if (at->is_in)
             continue;
         oldest = at; // new ones are put in front
-        if (peer_group(&at->peer) == peer_group(peer)) {
+        if (at->is_tunnel == newcomer->is_tunnel) {
+            oldest_alike = at;
+            alike++;
+        }
+        if (is_same_source(at, newcomer)) {
             oldest_here = at;
             here++;
         }
     }
     if (here >= settings->strangers_of_address)
-        ssh_connection_end(oldest_here, "too many before login from one address");
-    else if (server->n_strangers >= settings->strangers && oldest)
-        ssh_connection_end(oldest, "too many before login");
+        ssh_connection_end(oldest_here, "too many before login from one address or owner");
+    else if (alike >= settings->strangers)
+        ssh_connection_end(oldest_alike, "too many before login");
+    else if (oldest && server->n_connections >= settings->connections)
+        ssh_connection_end(oldest_here    ? oldest_here
+                           : oldest_alike ? oldest_alike
+                                          : oldest,
+                           "no place is left, and it had not logged in");
 }
 
 /* A client that is gone without a word is found out by TCP itself. */
@@ -465,26 +536,25 @@ static void set_socket(int fd)
 void ssh_connection_accept(struct ssh_server *server, int fd, const struct actor *actor,
                            const char *sandbox_id)
 {
-    struct peer peer;
-
-    peer_init(&peer, fd);
-    make_room(server, &peer);
-    if (server->n_connections >= server->settings.connections) {
-        log_warn("SSH: too many connections", F("connections", (uint64_t)server->n_connections));
-        (void)close(fd);
-        return;
-    }
     struct ssh_connection *connection = xnew(struct ssh_connection);
-    *connection = (struct ssh_connection){
-        .server = server, .fd = fd, .peer = peer, .is_tunnel = actor != NULL};
+
+    *connection = (struct ssh_connection){.server = server, .fd = fd, .is_tunnel = actor != NULL};
     atomic_init(&connection->refs, 1);
+    peer_init(&connection->peer, fd);
     if (actor) {
         connection->actor = *actor;
         (void)snprintf(connection->sandbox_id, sizeof connection->sandbox_id, "%s", sandbox_id);
         (void)snprintf(connection->peer_text, sizeof connection->peer_text, "tunnel");
     } else {
-        (void)peer_format(&peer, connection->peer_text);
+        (void)peer_format(&connection->peer, connection->peer_text);
         set_socket(fd);
+    }
+    make_room(server, connection);
+    if (server->n_connections >= server->settings.connections) {
+        log_warn("SSH: too many connections", F("connections", (uint64_t)server->n_connections));
+        closep(&connection->fd);
+        ssh_connection_unref(connection);
+        return;
     }
     connection->next = server->connections;
     connection->place = &server->connections;
@@ -492,7 +562,6 @@ void ssh_connection_accept(struct ssh_server *server, int fd, const struct actor
         connection->next->place = &connection->next;
     server->connections = connection;
     server->n_connections++;
-    server->n_strangers++;
     loop_timer_init(&connection->grace, server->loop, on_grace_over, connection);
     loop_timer_init(&connection->answer, server->loop, on_answer_due, connection);
     loop_timer_set(&connection->grace, server->settings.grace_ms);

@@ -268,9 +268,11 @@ void ssh_server_equip(struct ssh_connection *connection)
 static void recheck_all(void *data)
 {
     struct ssh_server *server = data;
+    struct ssh_connection *next;
 
     atomic_store(&server->is_keys_posted, false);
-    for (struct ssh_connection *at = server->connections; at; at = at->next) {
+    for (struct ssh_connection *at = server->connections; at; at = next) {
+        next = at->next;
         if (at->is_in && !at->is_tunnel)
             ssh_connection_recheck(at);
     }

@@ -24,10 +24,10 @@ struct ssh_settings {
     const char *program;                  // path; NULL: next to this program
     const char *addresses[SSH_ADDRESSES]; // where to listen; none: tunnels alone
     size_t n_addresses;
-    size_t connections;            // at once
+    size_t connections;            // at once; of one owner at most half of them
     size_t connections_of_sandbox; // to one sandbox
-    size_t strangers;              // that have not logged in
-    size_t strangers_of_address;   // of those, from one machine
+    size_t strangers;              // that have not logged in; so many tunnels too
+    size_t strangers_of_address;   // of those, from one machine, or tunnels of one owner
     uint64_t grace_ms;             // to log in
     uint32_t tries;                // to log in, on one connection
     int sftp_fd;                   // the program that answers to SFTP in sandboxes; taken

@@ -87,7 +87,7 @@ struct ssh_server {
     struct listener *listeners[SSH_ADDRESSES];
     size_t n_listeners;
     struct ssh_connection *connections;
-    size_t n_connections, n_strangers;
+    size_t n_connections;
     struct ssh_process *processes;
     size_t n_spares, n_spares_coming;
     struct watch *keys_watch;
@@ -141,7 +141,7 @@ void ssh_connection_attach(struct ssh_connection *connection, struct ssh_process
 void ssh_connection_end(struct ssh_connection *connection, const char *why);
 void ssh_connection_unref(struct ssh_connection *connection);
 struct ssh_connection *ssh_connection_ref(struct ssh_connection *connection);
-/* Asks again whether it may be there: its key may have gone. */
+/* Asks again whether it may be there: its key may have gone, or may less. Ends it where it cannot be asked. */
 void ssh_connection_recheck(struct ssh_connection *connection);
 /* False: it could not be sent now, or ever. */
 bool ssh_connection_tell(struct ssh_connection *connection, const struct ssh_wire_header *header,

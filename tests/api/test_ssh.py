@@ -502,6 +502,63 @@ def test_a_connection_ends_with_its_key(server, api, shared, tmp_path):
     assert refused(other.run(shared.id, "true"))[1] == b" Permission denied (publickey)."
 
 
+@pytest.fixture
+def lent(server, api, tmp_path):
+    """An API key that sees everybody's sandboxes, and an SSH key that it added."""
+    made = api.post("/api/v1/keys", {"owner": "ssh-lent", "scopes": ["read", "run", "manage", "organisation"]}).json
+    other = Ssh(server, tmp_path)
+    assert Client(api.port, made["key"]).post("/api/v1/ssh-keys", {"publicKey": other.public}).status == 201
+    yield other, made["id"]
+    api.delete(f"/api/v1/keys/{made['id']}")
+
+
+@pytest.mark.parametrize("change", [{"scopes": ["read", "run", "manage"]}, {"selector": "team=x"}, {"scopes": ["read", "organisation"]}, {"tools": ["sandbox_run"]}],
+                         ids=["organisation", "selector", "run", "tools"])
+def test_a_connection_does_not_outlive_what_its_key_may_see(api, shared, lent, tmp_path, change):
+    """Somebody keeps a connection at hand, for new commands when the key has been narrowed."""
+    other, key_id = lent
+    control = ("-o", f"ControlPath={tmp_path}/c")
+    master = other.start(shared.id, options=(*control, "-M", "-N"))
+    try:
+        until(lambda: (tmp_path / "c").exists(), "the master to log in")
+        assert other.run(shared.id, "echo in", options=control).stdout == b"in\n"
+        assert api.patch(f"/api/v1/keys/{key_id}", change).status == 200
+        assert master.wait(PATIENCE) == 255
+    finally:
+        master.kill()
+        master.communicate(timeout=PATIENCE)
+    assert refused(other.run(shared.id, "true"))[1] == b" Permission denied (publickey)."
+
+
+def test_a_connection_stays_when_its_key_still_opens_the_sandbox(api, shared, lent):
+    other, key_id = lent
+    held = other.start(shared.id, "echo up; cat")
+    try:
+        assert held.stdout.readline() == b"up\n"
+        assert api.patch(f"/api/v1/keys/{key_id}", {"scopes": ["read", "run", "organisation"]}).status == 200
+        assert other.run(shared.id, "echo again").stdout == b"again\n"
+        assert held.communicate(b"still", timeout=PATIENCE)[0] == b"still"
+    finally:
+        held.kill()
+        held.communicate()
+
+
+def test_an_api_key_for_tools_opens_nothing(server, api, shared, tmp_path):
+    """Such a key is for an agent's tools alone: neither does it add SSH keys, nor open one that it added when it was more."""
+    made = api.post("/api/v1/keys", {"owner": "ssh-tools", "scopes": ["read", "run", "manage", "organisation"]}).json
+    other = Ssh(server, tmp_path)
+    try:
+        agent = Client(api.port, made["key"])
+        assert agent.post("/api/v1/ssh-keys", {"publicKey": other.public}).status == 201
+        assert other.run(shared.id, "echo in").stdout == b"in\n"
+        assert api.patch(f"/api/v1/keys/{made['id']}", {"tools": ["sandbox_run"]}).status == 200
+        assert refused(other.run(shared.id, "true"))[1] == b" Permission denied (publickey)."
+        assert agent.post("/api/v1/ssh-keys", {"publicKey": make_key(tmp_path / "next").with_suffix(".pub").read_text()}).status == 403
+        assert other.run(shared.id, "true", options=tunnel(other, server, shared, made["key"], tmp_path)).returncode == 255
+    finally:
+        api.delete(f"/api/v1/keys/{made['id']}")
+
+
 @pytest.mark.parametrize("options", [("-t", "ecdsa", "-b", "256"), ("-t", "rsa", "-b", "3072")], ids=lambda options: options[1])
 def test_keys_of_other_kinds_open_too(server, api, shared, tmp_path, options):
     other = Ssh(server, tmp_path)

@@ -10,18 +10,20 @@ import time
 import pytest
 
 import server as servers
-from client import PATIENCE, until
+from client import PATIENCE, Client, until
+from socket_client import WebSocket
 from ssh import Ssh, make_key, port_of
-from test_ssh import Terminal, processes_of
+from test_ssh import Terminal, processes_of, tunnel
 
 STRANGERS = 6
+CONNECTIONS = 12
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
     server = servers.Server(tmp_path_factory.mktemp("abuse") / "data", environment={
         "BURROW_SSH_LISTEN": "127.0.0.1:0", "BURROW_SSH_STRANGERS_PER_ADDRESS": str(STRANGERS), "BURROW_SSH_LOGIN_TIME": "5s",
-        "BURROW_SSH_TRIES": "3", "BURROW_SSH_CONNECTIONS": "24", "BURROW_SSH_CONNECTIONS_PER_SANDBOX": "4"})
+        "BURROW_SSH_TRIES": "3", "BURROW_SSH_CONNECTIONS": str(CONNECTIONS), "BURROW_SSH_CONNECTIONS_PER_SANDBOX": "4"})
     try:
         yield server.start()
         server.end()
@@ -107,6 +109,58 @@ def test_one_sandbox_has_so_many_connections(ssh, box):
         for one in held:
             one.communicate(timeout=PATIENCE)
     until(lambda: ssh.run(box.id, "true").returncode == 0, "a place to be free")
+
+
+@pytest.fixture
+def alice(own, tmp_path):
+    """Somebody with a key and a sandbox, and an SSH key."""
+    made = own.client.post("/api/v1/keys", {"owner": "alice"}).json
+    client = Client(own.port, made["key"])
+    (tmp_path / "alice").mkdir()
+    ssh = Ssh(own, tmp_path / "alice")
+    assert client.post("/api/v1/ssh-keys", {"publicKey": ssh.public}).status == 201
+    boxes = [client.create(), client.create()]
+    yield client, ssh, boxes
+    for one in boxes:
+        one.delete()
+    own.client.delete(f"/api/v1/keys/{made['id']}")
+
+
+def test_one_owner_leaves_places_to_others(own, ssh, box, alice, tmp_path):
+    """Each sandbox has places of its own; whoever makes many does not get all there are by that."""
+    _, hers, boxes = alice
+    places = [boxes[0]] * 4 + [boxes[1]] * (CONNECTIONS // 2 - 4)
+    held = [hers.start(one.id, "echo up; cat") for one in places]
+    try:
+        for one in held:
+            assert one.stdout.readline() == b"up\n"
+        assert hers.run(boxes[1].id, "true").returncode == 255
+        assert "SSH: too many connections of one owner" in own.log and "owner=alice" in own.log
+        through = tunnel(hers, own, boxes[1], alice[0].key, tmp_path)
+        assert hers.run(boxes[1].id, "true", options=through).returncode == 255, "a tunnel is no way around it"
+        assert ssh.run(box.id, "echo in").stdout == b"in\n"
+        assert ssh.run(box.id, "echo in", options=tunnel(ssh, own, box, own.client.key, tmp_path)).stdout == b"in\n"
+    finally:
+        for one in held:
+            one.communicate(timeout=PATIENCE)
+    until(lambda: hers.run(boxes[1].id, "true").returncode == 0, "a place to be free")
+
+
+def test_tunnels_before_login_keep_nobody_out(own, ssh, box, alice, tmp_path):
+    """A tunnel takes a place before it speaks SSH, and is bounded by its owner as others are by their address."""
+    client, hers, boxes = alice
+    began = time.monotonic()
+    waiting = knock(ssh)
+    crowd = [WebSocket(own.port, f"/api/v1/sandboxes/{boxes[0].id}/ssh", key=client.key) for _ in range(3 * CONNECTIONS)]
+    try:
+        assert not is_hung_up(waiting) or time.monotonic() - began >= 5, "tunnels push out tunnels"
+        assert ssh.run(box.id, "echo in").stdout == b"in\n"
+        assert ssh.run(box.id, "echo in", options=tunnel(ssh, own, box, own.client.key, tmp_path)).stdout == b"in\n"
+        until(lambda: sum(not is_hung_up(one.raw.socket) for one in crowd) <= STRANGERS, "the oldest to be hung up on")
+    finally:
+        waiting.close()
+        for one in crowd:
+            one.raw.socket.close()
 
 
 def test_what_crashes_the_parser_costs_one_connection_and_is_logged(ssh, own, box):
