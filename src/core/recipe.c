@@ -6,13 +6,15 @@
 #include "base/id_table.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/account/key.h"
 #include "core/core.h"
 #include "core/recipe_impl.h"
 #include "core/sandbox/sandbox.h"
 
 #include <string.h>
 
-#define WAITING_PER_KEY 4
+#define RUNNING_PER_WHO 2
+#define WAITING_PER_WHO 4
 #define LOG_KEEP_MS ((int64_t)30 * 24 * 3600 * 1000)
 
 // ---- one build ----
@@ -110,10 +112,30 @@ static int check_steps(struct core *core, const struct actor *actor, const struc
             continue;
         if (recipe_upload_check(step->upload, err) < 0)
             return error_wrap(err, "steps[%zu]", i);
-        if (!recipe_upload_is_there(core, owner, step->upload))
+        if (!recipe_upload_is_there(core, owner, step->upload, NULL))
             return error_set(err, ERROR_INVALID, "steps[%zu]: its files have not been uploaded", i);
     }
     return 0;
+}
+
+/* Before anything is made of it: a runtime may have to be built first. */
+static int check_base(struct core *core, const struct actor *actor, const struct recipe *recipe,
+                      struct error *err)
+{
+    const struct key_wish wish = {.runtime = recipe->runtime};
+
+    return recipe->snapshot ? 0 : key_rules_check(core->accounts, actor, &wish, err);
+}
+
+/* Whose turn it takes: a member's, however many keys it has. */
+static struct turns_owner turn_of(const struct actor *actor)
+{
+    char owner[RECIPE_OWNER];
+
+    recipe_upload_owner(actor, owner);
+    return (struct turns_owner){.who = id_hash(*actor->member   ? owner
+                                               : *actor->key_id ? actor->key_id
+                                                                : "-")};
 }
 
 static void forget_old(struct core *core);
@@ -121,10 +143,10 @@ static void forget_old(struct core *core);
 int recipe_start(struct core *core, const struct actor *actor, const char *id,
                  const struct recipe *recipe, struct error *err)
 {
-    const struct turns_owner owner = {.who = id_hash(*actor->key_id ? actor->key_id : "-")};
+    const struct turns_owner owner = turn_of(actor);
 
     if (snapshot_build_check(core->snapshots, actor, id, NULL, err) < 0 ||
-        check_steps(core, actor, recipe, err) < 0)
+        check_base(core, actor, recipe, err) < 0 || check_steps(core, actor, recipe, err) < 0)
         return -1;
     forget_old(core);
     autoptr(recipe_build) build = xnew(struct recipe_build);
@@ -224,7 +246,7 @@ int recipes_open(struct core *core, struct recipes **out, struct error *err)
 {
     const struct workers_settings settings = {
         .lane = {[WORKERS_SLOW] = {RECIPE_BUILDS_AT_ONCE, RECIPE_BUILDS_WAITING, "builder",
-                                   .queue_per_who = WAITING_PER_KEY}}};
+                                   .per_who = RUNNING_PER_WHO, .queue_per_who = WAITING_PER_WHO}}};
     struct recipes *recipes = xnew(struct recipes);
 
     recipes->core = core;

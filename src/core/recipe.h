@@ -16,8 +16,9 @@ struct core;
 struct recipes;
 
 #define RECIPE_STEPS_MOST 200
-#define RECIPE_BUILDS_AT_ONCE 2  // on the whole server; others wait
-#define RECIPE_BUILDS_WAITING 16 // of one key: 4
+#define RECIPE_BUILDS_AT_ONCE                                                                      \
+    4 // on the whole server, of one member or of a key that is nobody's: 2; others wait
+#define RECIPE_BUILDS_WAITING 16 // likewise: 4
 #define RECIPE_LOG_MOST ((size_t)1 << 20)
 
 struct recipe_step {
@@ -52,7 +53,7 @@ struct recipe {
 };
 
 /* Begins the build `id` of the actor, or lets it wait. Copies all. ERROR_STATE, noun "snapshot": it was begun before, or is over. ERROR_FULL, noun
- * "build". ERROR_INVALID: more than RECIPE_STEPS_MOST; a step without its upload. */
+ * "build". ERROR_INVALID: more than RECIPE_STEPS_MOST; a step without its upload. ERROR_DENIED: the key is not for this runtime. */
 int recipe_start(struct core *core, const struct actor *actor, const char *id,
                  const struct recipe *recipe, struct error *err);
 
@@ -86,9 +87,12 @@ int recipe_log_read(struct core *core, const char *id, int64_t from, int64_t mos
 #define RECIPE_OWNER 33
 void recipe_upload_owner(const struct actor *actor, char owner[RECIPE_OWNER]);
 int recipe_upload_check(const char *hash, struct error *err); // ERROR_INVALID, noun "hash"
-bool recipe_upload_is_there(struct core *core, const char *owner, const char *hash);
-int recipe_upload_put(struct core *core, const char *owner, const char *hash, int archive_fd,
-                      struct error *err);
+/* *which (or NULL) tells it from any other that may be there later; 0: none is. */
+bool recipe_upload_is_there(struct core *core, const char *owner, const char *hash,
+                            uint64_t *which);
+/* `over`: the one that it may take the place of; 0: none. ERROR_CONFLICT, noun "upload": there is another, with other content. */
+int recipe_upload_put(struct core *core, const char *owner, const char *hash, uint64_t over,
+                      int archive_fd, struct error *err);
 
 /*
  * Starts a service in a sandbox and waits until it is ready, at most so long; *started (ID_TEXT bytes, or NULL) is the execution of its start.

@@ -40,8 +40,10 @@ int recipe_logs_each(const char *data_dir, int64_t before, void (*fn)(void *data
                      void *data, struct error *err);
 void recipe_log_remove(const char *data_dir, const char *id);
 
-/* -1: it is not there. */
-int recipe_upload_open(struct core *core, const char *owner, const char *hash);
+struct recipe_build;
+/* The archive of a step of this build, and a SHA-256 of its bytes as they are now. ERROR_NOT_FOUND: it is not there. */
+int recipe_upload_open(const struct recipe_build *build, const struct recipe_step *step,
+                       char digest[RECIPE_HASH], struct error *err);
 /* Removes those that are older than a day, too many or too large. */
 void recipe_uploads_prune(struct core *core);
 
@@ -63,24 +65,27 @@ struct recipe_build {
     struct recipe recipe;
     char id[ID_TEXT];
     struct recipe_log log;
-    char (*keys)[RECIPE_HASH]; // of each step, and of the service behind them
-    size_t n_stages;           // steps, and the service where there is one
-    char base[ID_TEXT];        // the snapshot that it goes on from; "": its runtime
-    char sandbox_id[ID_TEXT];  // in which it is built; "": none yet
-    int step;                  // that runs
-    uint64_t until_ms;         // on the monotonic clock
+    char (*keys)[RECIPE_HASH];    // of each step, and of the service behind them
+    char (*uploads)[RECIPE_HASH]; // of each step that copies files: a digest of its archive
+    size_t n_stages;              // steps, and the service where there is one
+    char base[ID_TEXT];           // the snapshot that it goes on from; "": its runtime
+    char sandbox_id[ID_TEXT];     // in which it is built; "": none yet
+    int step;                     // that runs
+    uint64_t until_ms;            // on the monotonic clock; likewise
+    uint64_t key_look_ms;         // when to look again whether its key is still good
     sem_t changed;
 };
 
 void recipe_copy_into(struct recipe_build *build, const struct recipe *recipe,
                       const struct actor *actor);
-/* Makes the keys of its steps. */
-void recipe_make_keys(struct recipe_build *build);
+/* Makes the keys of its steps. ERROR_NOT_FOUND: an upload has gone. */
+int recipe_make_keys(struct recipe_build *build, struct error *err);
 /* All of it, on a worker. */
 int recipe_run(struct recipe_build *build, struct error *err);
 /* "sh", and the script that copies what was unpacked in RECIPE_UNPACKED; the arena's. */
 #define RECIPE_UNPACKED "/.burrow-build"
 const char *const *recipe_copy_command(struct arena *arena, const struct recipe_step *step);
 
-/* ERROR_CANCELLED where the server ends, ERROR_TIMEOUT where the build's time is up. */
-int recipe_check_time(const struct recipe_build *build, struct error *err);
+/* Whether it may go on. ERROR_CANCELLED: the server ends. ERROR_TIMEOUT: the build's time is up. ERROR_UNAUTHORIZED, ERROR_SCOPE: its key has ended,
+ * or may not build any more. */
+int recipe_check(struct recipe_build *build, struct error *err);

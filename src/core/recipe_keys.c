@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recipes as they are kept while they wait, and what tells their steps apart; see recipe_impl.h. */
 #include "base/clock.h"
+#include "base/fd.h"
 #include "core/core.h"
 #include "core/recipe_impl.h"
 #include "core/runtime/runtime.h"
@@ -82,6 +83,7 @@ void recipe_copy_into(struct recipe_build *build, const struct recipe *recipe,
     };
     build->n_stages = recipe->n_steps + (recipe->service.start != NULL);
     build->keys = arena_alloc(arena, (build->n_stages + 1) * sizeof *build->keys);
+    build->uploads = arena_alloc(arena, (build->n_stages + 1) * sizeof *build->uploads);
 }
 
 // ---- keys ----
@@ -108,10 +110,12 @@ static void add_command(struct digest *digest, const struct command *command)
     add_text(digest, command->user);
 }
 
-static void add_step(struct digest *digest, const struct recipe_step *step)
+/* `upload` is a digest of its files: what their sender calls them says nothing. */
+static void add_step(struct digest *digest, const struct recipe_step *step, const char *upload)
 {
     add_command(digest, &step->command);
     add_text(digest, step->upload);
+    add_text(digest, upload);
     add_text(digest, step->source);
     add_text(digest, step->destination);
     add_text(digest, step->owner);
@@ -142,11 +146,29 @@ static void add_base(struct recipe_build *build, struct digest *digest)
     add_text(digest, recipe->user);
 }
 
-void recipe_make_keys(struct recipe_build *build)
+static int digest_uploads(struct recipe_build *build, struct error *err)
+{
+    const struct recipe *recipe = &build->recipe;
+
+    for (size_t i = 0; i < recipe->n_steps; i++) {
+        if (recipe->steps[i].command.argv || recipe->steps[i].is_silent)
+            continue;
+        build->step = (int)i + 1;
+        autofd archive = recipe_upload_open(build, &recipe->steps[i], build->uploads[i], err);
+        if (archive < 0)
+            return -1;
+    }
+    build->step = 0;
+    return 0;
+}
+
+int recipe_make_keys(struct recipe_build *build, struct error *err)
 {
     const struct recipe *recipe = &build->recipe;
     char before[DIGEST_TEXT] = "";
 
+    if (digest_uploads(build, err) < 0)
+        return -1;
     for (size_t i = 0; i < build->n_stages; i++) {
         struct digest digest = {0};
         digest_begin(&digest);
@@ -154,7 +176,7 @@ void recipe_make_keys(struct recipe_build *build)
         if (i == 0)
             add_base(build, &digest);
         if (i < recipe->n_steps && !recipe->steps[i].is_silent)
-            add_step(&digest, &recipe->steps[i]);
+            add_step(&digest, &recipe->steps[i], build->uploads[i]);
         else if (i == recipe->n_steps)
             add_service(&digest, &recipe->service);
         char key[DIGEST_TEXT];
@@ -163,6 +185,7 @@ void recipe_make_keys(struct recipe_build *build)
             memcpy(before, key, sizeof before); // else nothing is different behind it
         memcpy(build->keys[i], before, sizeof before);
     }
+    return 0;
 }
 
 // ---- copying ----

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/account/key.h"
 #include "core/core.h"
 #include "core/create.h"
 #include "core/recipe_impl.h"
@@ -18,13 +19,26 @@
 #define READY_PAUSE_MS 250
 #define LINE_ROOM ((size_t)2000)
 
-int recipe_check_time(const struct recipe_build *build, struct error *err)
+/* Not at every line of output. */
+static int check_key(struct recipe_build *build, struct error *err)
+{
+    uint64_t now = clock_monotonic_ms();
+
+    if (now < build->key_look_ms)
+        return 0;
+    build->key_look_ms = now + LOOK_MS;
+    if (key_check_again(build->core->accounts, build->actor.key_id, SCOPE_MANAGE, err) < 0)
+        return error_wrap(err, "the key of this build");
+    return 0;
+}
+
+int recipe_check(struct recipe_build *build, struct error *err)
 {
     if (atomic_load(&build->recipes->is_stopping))
         return error_set(err, ERROR_CANCELLED, "the server was stopped during the build");
     if (clock_monotonic_ms() >= build->until_ms)
         return error_set(err, ERROR_TIMEOUT, "the build has taken longer than an hour");
-    return 0;
+    return check_key(build, err);
 }
 
 static int64_t time_left_ms(uint64_t until_ms)
@@ -155,7 +169,7 @@ static int follow(struct recipe_build *build, struct execution_info *info, struc
         bool is_over = execution_info_is_over(info);
         if (is_over && side_is_over(&sides[0]) && side_is_over(&sides[1]))
             return 0;
-        if (recipe_check_time(build, err) < 0)
+        if (recipe_check(build, err) < 0)
             return -1;
         wait_change(&build->changed, is_over ? 20 : LOOK_MS);
     }
@@ -327,18 +341,20 @@ static int need_sandbox(struct recipe_build *build, struct error *err)
 
 // ---- steps ----
 
-static int copy_files(struct recipe_build *build, const struct recipe_step *step, struct error *err)
+static int copy_files(struct recipe_build *build, size_t at, struct error *err)
 {
-    char owner[RECIPE_OWNER];
+    const struct recipe_step *step = &build->recipe.steps[at];
+    char digest[RECIPE_HASH];
     struct core *core = build->core;
     const struct file_place place = {.sandbox_id = build->sandbox_id, .path = RECIPE_UNPACKED};
     const struct command command = {
         .argv = recipe_copy_command(&build->arena, step), .directory = "/", .user = "0:0"};
 
-    recipe_upload_owner(&build->actor, owner);
-    autofd archive = recipe_upload_open(core, owner, step->upload);
+    autofd archive = recipe_upload_open(build, step, digest, err);
     if (archive < 0)
-        return error_set(err, ERROR_NOT_FOUND, "its files have not been uploaded");
+        return -1;
+    if (strcmp(digest, build->uploads[at]) != 0) // it is kept under a key with the other
+        return error_set(err, ERROR_CONFLICT, "its files were replaced during the build");
     if (file_unpack_as(core->sandboxes, &build->actor, &place, ARCHIVE_ANY, archive, err) < 0)
         return error_wrap(err, "unpack the upload");
     return run_command(build, &command, err);
@@ -384,7 +400,7 @@ static int run_stage(struct recipe_build *build, size_t at, struct error *err)
     const struct recipe *recipe = &build->recipe;
 
     build->step = at < recipe->n_steps ? (int)at + 1 : RECIPE_STEP_LAST;
-    if (recipe_check_time(build, err) < 0)
+    if (recipe_check(build, err) < 0)
         return -1;
     recipe_log_add(&build->log, RECIPE_INFO, build->step, "[%zu/%zu] %s", at + 1, build->n_stages,
                    label_of(build, at));
@@ -395,7 +411,7 @@ static int run_stage(struct recipe_build *build, size_t at, struct error *err)
     if (at == recipe->n_steps)
         return run_service(build, err);
     return recipe->steps[at].command.argv ? run_command(build, &recipe->steps[at].command, err)
-                                          : copy_files(build, &recipe->steps[at], err);
+                                          : copy_files(build, at, err);
 }
 
 /* How many stages are kept from an earlier build; build->base is what there is behind them. */
@@ -450,6 +466,8 @@ static int complete(struct recipe_build *build, struct error *err)
     struct snapshot_outcome outcome = build->recipe.outcome;
 
     build->step = RECIPE_STEP_LAST;
+    if (recipe_check(build, err) < 0)
+        return -1;
     outcome.snapshot = *build->base ? build->base : NULL;
     outcome.runtime = build->recipe.runtime;
     return snapshot_build_complete(build->core->snapshots, &build->actor, build->id, &outcome, err);
@@ -457,9 +475,9 @@ static int complete(struct recipe_build *build, struct error *err)
 
 int recipe_run(struct recipe_build *build, struct error *err)
 {
-    if (recipe_check_time(build, err) < 0 || open_base(build, err) < 0)
+    if (recipe_check(build, err) < 0 || open_base(build, err) < 0 ||
+        recipe_make_keys(build, err) < 0)
         return -1;
-    recipe_make_keys(build);
     size_t kept = find_kept(build);
     for (size_t i = 0; i < kept; i++)
         recipe_log_add(&build->log, RECIPE_INFO,

@@ -7,6 +7,7 @@
 #include "core/recipe_impl.h"
 #include "core/snapshot/digest.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,16 +43,31 @@ static char *path_of(struct core *core, const char *owner, const char *hash)
     return xasprintf("%s/" DIRECTORY "/%s.%s", core->settings.data_dir, owner, hash);
 }
 
-int recipe_upload_open(struct core *core, const char *owner, const char *hash)
+int recipe_upload_open(const struct recipe_build *build, const struct recipe_step *step,
+                       char digest[RECIPE_HASH], struct error *err)
 {
-    autofree char *path = path_of(core, owner, hash);
-    return open(path, O_RDONLY | O_CLOEXEC);
+    char owner[RECIPE_OWNER];
+
+    recipe_upload_owner(&build->actor, owner);
+    autofree char *path = path_of(build->core, owner, step->upload);
+    autofd fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, ERROR_NOT_FOUND, "its files have not been uploaded");
+    if (digest_file(fd, digest, err) < 0)
+        return -1;
+    return take_fd(fd);
 }
 
-bool recipe_upload_is_there(struct core *core, const char *owner, const char *hash)
+bool recipe_upload_is_there(struct core *core, const char *owner, const char *hash, uint64_t *which)
 {
     autofree char *path = path_of(core, owner, hash);
-    return utimensat(AT_FDCWD, path, NULL, 0) == 0; // and is kept for another day
+    struct stat info = {0};
+
+    bool is_there = utimensat(AT_FDCWD, path, NULL, 0) == 0 && // and is kept for another day
+                    stat(path, &info) == 0;
+    if (which)
+        *which = is_there ? (uint64_t)info.st_ino : 0;
+    return is_there;
 }
 
 static int copy(int from, int to, struct error *err)
@@ -131,8 +147,36 @@ void recipe_uploads_prune(struct core *core)
         free(all[i].name);
 }
 
-int recipe_upload_put(struct core *core, const char *owner, const char *hash, int archive_fd,
-                      struct error *err)
+/* Where there is none; or in the place of the one that it may replace. */
+static int put_in_place(const char *partial, const char *path, uint64_t over, struct error *err)
+{
+    char kept[DIGEST_TEXT], sent[DIGEST_TEXT];
+    struct stat info;
+
+    if (link(partial, path) == 0) {
+        (void)unlink(partial);
+        return 0;
+    }
+    if (errno != EEXIST)
+        return error_sys(err, "keep the upload");
+    autofd there = open(path, O_RDONLY | O_CLOEXEC);
+    autofd fresh = open(partial, O_RDONLY | O_CLOEXEC);
+    if (there < 0 || fresh < 0 || fstat(there, &info) < 0)
+        return error_sys(err, "look at the upload");
+    if (over && (uint64_t)info.st_ino == over)
+        return rename(partial, path) < 0 ? error_sys(err, "keep the upload") : 0;
+    if (digest_file(there, kept, err) < 0 || digest_file(fresh, sent, err) < 0)
+        return -1;
+    if (strcmp(kept, sent) != 0)
+        return error_refuse(err, ERROR_CONFLICT, "upload",
+                            "other files have been uploaded under this hash since the URL was "
+                            "given: ask for a new one to replace them");
+    (void)unlink(partial);
+    return 0;
+}
+
+int recipe_upload_put(struct core *core, const char *owner, const char *hash, uint64_t over,
+                      int archive_fd, struct error *err)
 {
     autofree char *directory = xasprintf("%s/" DIRECTORY, core->settings.data_dir);
     autofree char *path = path_of(core, owner, hash);
@@ -145,8 +189,8 @@ int recipe_upload_put(struct core *core, const char *owner, const char *hash, in
     autofd fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_sys(err, "keep the upload");
-    if (copy(archive_fd, fd, err) == 0 && rename(partial, path) == 0)
+    if (copy(archive_fd, fd, err) == 0 && put_in_place(partial, path, over, err) == 0)
         return 0;
     (void)unlink(partial);
-    return err->reason ? -1 : error_sys(err, "keep the upload");
+    return -1;
 }

@@ -28,6 +28,7 @@ enum snapshot_sort { SNAPSHOT_BY_CREATED, SNAPSHOT_BY_NAME, SNAPSHOT_BY_SIZE, SN
 
 struct snapshot_filter {
     struct owner owner; // organisation NULL: of all
+    bool is_own;        // without a member: those that are no member's, instead of everybody's
     const char *sandbox_id;
     const char *name;
     /* Those that builds from steps keep for themselves. */

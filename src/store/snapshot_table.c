@@ -166,6 +166,8 @@ int store_snapshot_list(struct store *store, const struct snapshot_filter *filte
 
     query_init(&where);
     query_where_owner(&where, &filter->owner);
+    if (filter->is_own && !filter->owner.member)
+        query_where_that(&where, "member IS NULL");
     query_where_text(&where, "sandbox_id", filter->sandbox_id);
     query_where_names(&where, "state", state_names, states);
     if (filter->name)

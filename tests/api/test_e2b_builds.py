@@ -139,13 +139,125 @@ def test_upload_urls_are_for_one_hash_of_one_owner_for_their_time(server, e2b):
     anybody = Client(server.port, None)
     url = e2b.get(f"/templates/x/files/{HASH}").json["url"].split(str(server.port), 1)[1]
     place, token = url.rsplit("/", 1)
-    owner, until_s, seal = token.split("-")
-    for wrong in (url.replace(HASH, "b" * 64), f"{place}/{owner}-{int(until_s) + 1}-{seal}", f"{place}/{'0' * 32}-{until_s}-{seal}",
-                  f"{place}/{owner}-{until_s}-{'0' * 64}", f"{place}/{owner}", f"{place}/x"):
+    owner, key, over, until_s, seal = token.split("-")
+    for wrong in (url.replace(HASH, "b" * 64), f"{place}/{owner}-{key}-{over}-{int(until_s) + 1}-{seal}", f"{place}/{'0' * 32}-{key}-{over}-{until_s}-{seal}",
+                  f"{place}/{owner}-0-{over}-{until_s}-{seal}", f"{place}/{owner}-{'0' * 26}-{over}-{until_s}-{seal}", f"{place}/{owner}-{key}-7-{until_s}-{seal}",
+                  f"{place}/{owner}-{key}-{over}-{until_s}-{'0' * 64}", f"{place}/{owner}-{key}-{over}", f"{place}/{owner}", f"{place}/x"):
         assert anybody.put(wrong, b"content", key=None).status == 401, wrong
     for hash in ("A" * 64, "a" * 63, "..%2f..%2fetc", "a" * 65):
         assert e2b.get(f"/templates/x/files/{hash}").status in (400, 404)
     assert e2b.get(f"/templates/x/files/{HASH}").json["present"] is False
+
+
+# ---- what one may do to another ----
+
+def new_member(server, name, *words):
+    """A client with a key of a member's, and what revokes the key."""
+    made = json.loads(subprocess.run([servers.BURROW, "key", "create", "--e2b", "--owner", name, *words, "--json", "--data", server.data], check=True,
+                                     capture_output=True, text=True).stdout)
+
+    def revoke():
+        subprocess.run([servers.BURROW, "key", "revoke", made["id"], "--data", server.data], check=True, capture_output=True)
+    return protocol.E2b(server.port, made["key"]), revoke
+
+
+def upload_url(server, who, hash):
+    return who.get(f"/templates/x/files/{hash}").json["url"].split(str(server.port), 1)[1]
+
+
+def put(server, url, content):
+    return Client(server.port, None).put(url, content, key=None)
+
+
+def file_of(e2b, name, path):
+    sandbox = e2b.create(templateID=name)
+    told = sandbox.run(f"cat {path}").out["stdout"]
+    assert sandbox.kill().status == 204
+    return told
+
+
+def is_kept(told):
+    return any("CACHED" in line["message"] for line in told["logEntries"])
+
+
+def test_nobody_builds_on_steps_of_somebody_else(server, e2b):
+    hash = hashlib.sha256(b"poison").hexdigest()
+    bob, revoke = new_member(server, "poisoner")
+    steps = [copy(hash, "poison", "/srv/poison"), run("cat /srv/poison > /home/user/poison")]
+    for who, content in ((bob, "evil"), (e2b, "good")):
+        assert put(server, upload_url(server, who, hash), layer(entry("poison", content))).status == 200
+        told = build(who, "poison", *steps)
+        assert told["status"] == "ready" and not is_kept(told), told
+        assert file_of(who, "poison", "/srv/poison /home/user/poison") == content.encode() * 2
+    # Steps without files as well: what bob's commands made is bob's.
+    for who in (bob, e2b):
+        assert not is_kept(build(who, "poison", run("head -c 16 /dev/urandom > /home/user/random")))
+    assert is_kept(build(e2b, "poison", *steps))
+    # Nor is an upload what its sender calls it, of one owner either.
+    assert put(server, upload_url(server, e2b, hash), layer(entry("poison", "other"))).status == 200
+    told = build(e2b, "poison", *steps)
+    assert told["status"] == "ready" and not is_kept(told), told
+    assert file_of(e2b, "poison", "/srv/poison") == b"other"
+    revoke()
+
+
+def test_an_upload_url_replaces_nothing_that_came_after_it(server, e2b):
+    hash = hashlib.sha256(b"replaced").hexdigest()
+    good, evil = layer(entry("a", "good")), layer(entry("a", "evil"))
+    first = upload_url(server, e2b, hash)
+    assert put(server, first, good).status == 200
+    assert put(server, first, good).status == 200  # sent again, as after a lost answer
+    refused = put(server, first, evil)
+    assert refused.status == 409 and "hash" in refused.json["message"], str(refused)
+    second = upload_url(server, e2b, hash)
+    assert put(server, second, layer(entry("a", "newer"))).status == 200
+    assert put(server, second, evil).status == 409
+    assert build(e2b, "replaced", copy(hash, "a", "/srv/a"))["status"] == "ready"
+    assert file_of(e2b, "replaced", "/srv/a") == b"newer"
+    assert not [file for file in pathlib.Path(server.data, "recipe-files").iterdir() if file.name.count(".") != 1]
+
+
+def test_a_member_leaves_builders_to_others_and_its_builds_end_with_its_keys(server, e2b):
+    keys = [new_member(server, "greedy") for _ in range(2)]
+    client = keys[0][0]
+    url = upload_url(server, client, "c" * 64)
+    paths, refused = [], 0
+    try:
+        for i in range(10):
+            path = announce(client, f"greedy-{i}")
+            answer = begin(keys[i % 2][0], path, run(f"echo begun {i}; sleep 1000"))
+            assert answer.status in (202, 429), str(answer)
+            refused += answer.status == 429
+            paths += [path] if answer.status == 202 else []
+
+        def states():
+            return [client.get(f"{path}/status").json["status"] for path in paths]
+        assert refused
+        until(lambda: states().count("building") == 2, "two of them")
+        assert build(e2b, "modest", run("echo modest"))["status"] == "ready"
+        assert states().count("building") == 2 and states().count("waiting") == len(paths) - 2
+    finally:
+        for _, revoke in keys:
+            revoke()
+    for path in paths:
+        told = finish(e2b, path)
+        assert told["status"] == "error" and "revoked" in told["reason"]["message"], told
+    until(lambda: e2b.get("/v2/sandboxes").json == [], "their sandboxes to end")
+    late = put(server, url, layer(entry("a", "late")))
+    assert late.status == 401 and "revoked" in late.json["message"], str(late)
+    assert not list(pathlib.Path(server.data, "recipe-files").glob("*." + "c" * 64))
+
+
+def test_a_build_starts_from_no_runtime_that_its_key_is_not_for(server, e2b):
+    bound, revoke = new_member(server, "bound", "--runtimes", "base:latest")
+    path = announce(bound, "bound")
+    refused = bound.post(f"/v2{path}", {"fromTemplate": "node:latest", "steps": []})
+    assert refused.status == 403 and "node:latest" in refused.json["message"], str(refused)
+    assert bound.get(f"{path}/status").json["status"] == "waiting"
+    assert bound.get(f"{path}/status").json["logEntries"] == []  # nothing was begun
+    assert begin(bound, path, run("true")).status == 202
+    assert finish(bound, path)["status"] == "ready"
+    revoke()
 
 
 # ---- hostile uploads ----

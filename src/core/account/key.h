@@ -88,7 +88,13 @@ int key_rules_check(struct accounts *accounts, const struct actor *actor,
 
 /* Whose a key is. ERROR_UNAUTHORIZED for every kind of wrong one, in the same time and words. */
 int key_check(struct accounts *accounts, const char *text, struct actor *out, struct error *err);
-/* The same from memory alone, without blocking. */
+/*
+ * For what goes on after its request: whether the key is still good for the scope. "" is the machine's own root, which always is.
+ * ERROR_UNAUTHORIZED, noun "key": it was revoked or has expired. ERROR_SCOPE.
+ */
+int key_check_again(struct accounts *accounts, const char *id, enum key_scope scope,
+                    struct error *err);
+/* The same as key_check from memory alone, without blocking. */
 enum key_known {
     KEY_UNKNOWN, // the database would have to be asked
     KEY_VALID,

@@ -11,11 +11,20 @@
 
 // ---- what is kept of steps ----
 
+/* Whose steps a build may go on from: exactly its own. What somebody else has built is not what these steps would make, whatever its key says. */
+static struct owner owner_of_steps(const struct actor *actor)
+{
+    struct owner owner = actor_owner(actor);
+
+    owner.project = NULL; // hides nothing
+    return owner;
+}
+
 int snapshot_step_find(struct snapshots *snapshots, const struct actor *actor, const char *key,
                        struct snapshot_info *out, struct error *err)
 {
     const struct snapshot_search search = {
-        .owner = actor_filter(actor), .content_hash = key, .is_step = true};
+        .owner = owner_of_steps(actor), .is_own = true, .content_hash = key, .is_step = true};
     struct error ignored = {0};
     autosnapshot found = {0};
 
@@ -52,9 +61,11 @@ static int by_use(const void *left, const void *right)
     return a->updated_at < b->updated_at ? -1 : a->updated_at > b->updated_at;
 }
 
-void snapshot_steps_prune(struct snapshots *snapshots, const struct actor *actor)
+/* Of a page of them; whether there may be more. */
+static bool prune_page(struct snapshots *snapshots, const struct actor *actor)
 {
-    const struct snapshot_filter filter = {.owner = {.organisation = actor->organisation},
+    const struct snapshot_filter filter = {.owner = owner_of_steps(actor),
+                                           .is_own = true,
                                            .with_steps = SNAPSHOT_STEPS_ALONE,
                                            .page = {.limit = PAGE_MAX}};
     struct error ignored = {0};
@@ -62,10 +73,19 @@ void snapshot_steps_prune(struct snapshots *snapshots, const struct actor *actor
 
     if (store_snapshot_list(snapshots->store, &filter, &found, &ignored) < 0 ||
         found.count <= SNAPSHOT_STEPS_KEPT)
-        return;
+        return false;
     qsort(found.rows, found.count, sizeof *found.rows, by_use);
-    for (size_t i = 0; i < found.count - SNAPSHOT_STEPS_KEPT; i++)
-        (void)remove_step(snapshots, &found.rows[i], &ignored); // the next build tries again
+    for (size_t i = 0; i < found.count - SNAPSHOT_STEPS_KEPT; i++) {
+        if (remove_step(snapshots, &found.rows[i], &ignored) < 0)
+            return false; // the next build tries again
+    }
+    return found.count == PAGE_MAX;
+}
+
+void snapshot_steps_prune(struct snapshots *snapshots, const struct actor *actor)
+{
+    while (prune_page(snapshots, actor))
+        ;
     layers_remove_unused_later(snapshots->layers);
 }
 

@@ -7,13 +7,14 @@
 #pragma once
 #include "core/snapshot/snapshot.h"
 
-#define SNAPSHOT_STEPS_KEPT 64    // of an organisation: what was used longest ago goes
+#define SNAPSHOT_STEPS_KEPT 64    // of an owner: what was used longest ago goes
 #define SNAPSHOT_BY_STEPS "steps" // the content_hash of builds from steps
 
-/* What an earlier build had behind the step with this key (snapshot_request.step). ERROR_NOT_FOUND, noun "snapshot". */
+/* What an earlier build of the same owner had behind the step with this key (snapshot_request.step), never another's that the actor sees.
+ * ERROR_NOT_FOUND, noun "snapshot". */
 int snapshot_step_find(struct snapshots *snapshots, const struct actor *actor, const char *key,
                        struct snapshot_info *out, struct error *err);
-/* Removes those that are too many. */
+/* Removes those of the actor's own that are too many. */
 void snapshot_steps_prune(struct snapshots *snapshots, const struct actor *actor);
 
 /* What a build has become. */

@@ -2,6 +2,7 @@
 /* The control plane: building templates. Announced, files uploaded, begun, asked how far it is. A template's id is its name, a build's that of its snapshot. */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/account/key.h"
 #include "core/core.h"
 #include "core/seal.h"
 #include "core/snapshot/snapshot.h"
@@ -16,6 +17,7 @@
 #define TAGS_MOST 20
 #define LOG_MOST 500 // lines of one answer
 #define UPLOAD_PURPOSE "e2b-upload"
+#define NO_KEY "0"    // in its place: the machine's own root
 #define UPLOAD_S 3600 // a URL is good for so long
 
 // ---- POST /v3/templates ----
@@ -135,32 +137,51 @@ static int announce(struct call *call, struct error *err)
 
 // ---- files ----
 
-/* What the URL says of who may upload what until when. */
-static const char *seal_upload(struct call *call, const char *owner, const char *hash,
-                               int64_t until_s)
+/* What a URL says of who may upload what until when. */
+struct upload_right {
+    char owner[RECIPE_OWNER];
+    char key_id[ID_TEXT]; // that asked for it, and has to be good still; "": the machine's own root
+    char hash[RECIPE_HASH];
+    uint64_t over; // recipe_upload_put: what was there when it was given, which it may replace
+    int64_t until_s;
+};
+
+static const char *print_right(struct call *call, const struct upload_right *right)
+{
+    return call_print(call, "%s-%s-%" PRIu64 "-%" PRId64, right->owner,
+                      *right->key_id ? right->key_id : NO_KEY, right->over, right->until_s);
+}
+
+static const char *text_to_seal(struct call *call, const struct upload_right *right)
+{
+    return call_print(call, "%s:%s", print_right(call, right), right->hash);
+}
+
+static const char *seal_upload(struct call *call, const struct upload_right *right)
 {
     char *seal = call_alloc(call, SEAL_TEXT);
 
-    seal_make(call->core, UPLOAD_PURPOSE, call_print(call, "%s:%s:%" PRId64, owner, hash, until_s),
-              seal);
-    return call_print(call, "%s-%" PRId64 "-%s", owner, until_s, seal);
+    seal_make(call->core, UPLOAD_PURPOSE, text_to_seal(call, right), seal);
+    return call_print(call, "%s-%s", print_right(call, right), seal);
 }
 
 /* GET /templates/{id}/files/{hash} */
 static int find_files(struct call *call, struct error *err)
 {
     const char *hash = call->parameters[1];
-    char owner[RECIPE_OWNER];
+    struct upload_right right = {.until_s = (int64_t)(clock_wall_ms() / 1000) + UPLOAD_S};
     autoreply reply = {0};
 
     if (recipe_upload_check(hash, err) < 0)
         return -1;
-    recipe_upload_owner(&call->actor, owner);
-    const char *token =
-        seal_upload(call, owner, hash, (int64_t)(clock_wall_ms() / 1000) + UPLOAD_S);
+    recipe_upload_owner(&call->actor, right.owner);
+    (void)snprintf(right.key_id, sizeof right.key_id, "%s", call->actor.key_id);
+    (void)snprintf(right.hash, sizeof right.hash, "%s", hash);
+    bool is_there = recipe_upload_is_there(call->core, right.owner, hash, &right.over);
+    const char *token = seal_upload(call, &right);
     reply_init(&reply);
     json_map_begin(&reply.json);
-    e2b_member_bool(&reply.json, "present", recipe_upload_is_there(call->core, owner, hash));
+    e2b_member_bool(&reply.json, "present", is_there);
     e2b_member_text(&reply.json, "url",
                     call_print(call, "%s/templates/files/%s/%s", call_base_url(call), hash, token));
     json_map_end(&reply.json);
@@ -169,8 +190,7 @@ static int find_files(struct call *call, struct error *err)
 
 struct upload {
     struct waiting_call waiting;
-    char owner[RECIPE_OWNER];
-    char hash[RECIPE_HASH];
+    struct upload_right right;
 };
 
 static void upload_free(struct upload *upload)
@@ -186,10 +206,11 @@ static void on_collected_files(void *data, struct collected *body, const struct 
 {
     autoptr(upload) upload = data;
     struct waiting_call *waiting = &upload->waiting;
+    const struct upload_right *right = &upload->right;
     struct error err = {0};
 
-    if (!failure &&
-        recipe_upload_put(waiting->core, upload->owner, upload->hash, body->fd, &err) < 0)
+    if (!failure && recipe_upload_put(waiting->core, right->owner, right->hash, right->over,
+                                      body->fd, &err) < 0)
         failure = &err;
     if (failure) {
         waiting_call_fail(waiting, failure);
@@ -205,26 +226,38 @@ static int refuse_url(struct error *err)
                         "the URL is not one that this server gave, or its time is up");
 }
 
+/* What the URL gives, as long as its key is good. */
+static int read_right(struct call *call, const char *hash, const char *token,
+                      struct upload_right *out, struct error *err)
+{
+    int end = 0;
+
+    if (sscanf(token, "%32[0-9a-f]-%26[0-9a-z]-%20" SCNu64 "-%19" SCNd64 "-%n", out->owner,
+               out->key_id, &out->over, &out->until_s, &end) < 4 ||
+        !end)
+        return refuse_url(err);
+    if (strcmp(out->key_id, NO_KEY) == 0)
+        out->key_id[0] = '\0';
+    (void)snprintf(out->hash, sizeof out->hash, "%s", hash);
+    if (!seal_is(call->core, UPLOAD_PURPOSE, text_to_seal(call, out), token + end) ||
+        out->until_s < (int64_t)(clock_wall_ms() / 1000))
+        return refuse_url(err);
+    if (key_check_again(call->core->accounts, out->key_id, SCOPE_MANAGE, err) < 0)
+        return error_wrap(err, "the key that asked for this URL");
+    return 0;
+}
+
 /* PUT /templates/files/{hash}/{token}: by whoever was given this URL. */
 static int take_files(struct call *call, struct error *err)
 {
     const char *hash = call->parameters[0], *token = call->parameters[1];
-    char owner[RECIPE_OWNER];
-    int64_t until_s = 0;
-    int end = 0;
+    struct upload_right right = {0};
 
-    if (recipe_upload_check(hash, err) < 0)
+    if (recipe_upload_check(hash, err) < 0 || read_right(call, hash, token, &right, err) < 0)
         return -1;
-    if (sscanf(token, "%32[0-9a-f]-%19" SCNd64 "-%n", owner, &until_s, &end) < 2 || !end)
-        return refuse_url(err);
-    const char *text = call_print(call, "%s:%s:%" PRId64, owner, hash, until_s);
-    if (!seal_is(call->core, UPLOAD_PURPOSE, text, token + end) ||
-        until_s < (int64_t)(clock_wall_ms() / 1000))
-        return refuse_url(err);
     struct upload *upload = xnew(struct upload);
     waiting_call_init(&upload->waiting, call);
-    (void)snprintf(upload->owner, sizeof upload->owner, "%s", owner);
-    (void)snprintf(upload->hash, sizeof upload->hash, "%s", hash);
+    upload->right = right;
     collect_start(&upload->waiting, (uint64_t)call->core->settings.file_limit_bytes,
                   on_collected_files, upload);
     return 0;
