@@ -18,6 +18,20 @@ HASH = "a" * 64
 SHELL = '#!/bin/sh\n[ "$1" = -l ] && shift\nexec /bin/sh "$@"\n'  # busybox is no bash
 
 
+@pytest.fixture(scope="module", autouse=True)
+def tidy(server):
+    """The server and its runtimes are others' too: what was built here goes."""
+    yield
+    client = server.client
+    while left := client.get("/api/v1/snapshots?limit=100").json["items"]:
+        for one in left:
+            assert client.delete(f"/api/v1/snapshots/{one['id']}").status == 204
+    for one in client.get("/api/v1/runtimes?limit=100").json["items"]:
+        if one["name"].startswith("image-"):
+            answer = client.delete(f"/api/v1/runtimes/{one['name']}")
+            assert answer.status == 200, str(answer)
+
+
 @pytest.fixture(scope="module")
 def e2b(server):
     return protocol.E2b(server.port, server.key)

@@ -174,7 +174,7 @@ static void remove_untagged(struct snapshots *snapshots, const struct actor *act
                             const char *name)
 {
     const struct snapshot_filter filter = {
-        .owner = actor_filter(actor), .name = name, .page = {.limit = PAGE_MAX}};
+        .owner = actor_own(actor), .is_own = true, .name = name, .page = {.limit = PAGE_MAX}};
     struct error ignored = {0};
     autosnapshots found = {0};
 
