@@ -133,41 +133,95 @@ static int check_sandbox(struct ssh_errand *errand, const struct actor *actor, c
     return sandbox_in(status.state) & SANDBOX_ALIVE ? 0 : -1;
 }
 
-/* Through a tunnel it is the tunnel's, whatever the user is called. */
-static int find_sandbox(struct ssh_errand *errand, char id[ID_TEXT])
+/* Through a tunnel it is the tunnel's, whatever the user is called. *is_by_name: others may call another one so. */
+static int find_sandbox(struct ssh_errand *errand, const struct actor *actor, char id[ID_TEXT],
+                        bool *is_by_name)
 {
     const char *user = errand->login.user;
     struct sandboxes *sandboxes = errand->server->settings.core->sandboxes;
-    const struct actor *actor = &errand->actor;
 
+    *is_by_name = false;
     if (errand->login.has_none)
         memcpy(id, errand->sandbox_id, ID_TEXT);
     else if (strncmp(user, PREFIX, strlen(PREFIX)) == 0 && id_is_valid(user + strlen(PREFIX)))
         memcpy(id, user + strlen(PREFIX), ID_TEXT);
-    else if (!id_from_uuid(user, id) &&
-             sandbox_find_name(sandboxes, actor, user, id, &errand->err) < 0)
-        return -1;
+    else if (!id_from_uuid(user, id)) {
+        *is_by_name = true;
+        if (sandbox_find_name(sandboxes, actor, user, id, &errand->err) < 0)
+            return -1;
+    }
     return check_sandbox(errand, actor, id);
 }
 
+/* Of those who have added a key, who is let in. */
+struct login_search {
+    struct ssh_errand *errand;
+    struct actor actor;
+    char id[ID_TEXT];
+    bool is_found, is_unclear;
+};
+
+/*
+ * An id says which sandbox is meant, and whoever sees it will do. A name does not: somebody who added another's public key could have a sandbox of that name.
+ * So all must mean the same one by it.
+ */
+static bool on_owner(void *data, const struct actor *actor)
+{
+    struct login_search *search = data;
+    char id[ID_TEXT];
+    bool is_by_name;
+    const bool is_first = !*search->actor.organisation;
+
+    search->errand->err = (struct error){0};
+    bool is_here = find_sandbox(search->errand, actor, id, &is_by_name) == 0;
+    if (!is_by_name && !is_here)
+        return true;
+    if (!is_first && (is_here != search->is_found || (is_here && strcmp(id, search->id) != 0))) {
+        search->is_unclear = true;
+        return false;
+    }
+    if (is_first)
+        search->actor = *actor;
+    if (is_here)
+        memcpy(search->id, id, sizeof search->id);
+    search->is_found = is_here;
+    return is_by_name;
+}
+
 /* Both questions are asked in any case: which of them was answered with no cannot be told by the time it takes. */
+static int search_login(struct login_search *search)
+{
+    struct ssh_errand *errand = search->errand;
+    const struct actor nobody = {.organisation = "nobody"};
+    bool is_by_name;
+
+    if (errand->login.has_none) {
+        search->actor = errand->actor;
+        search->is_found = find_sandbox(errand, &errand->actor, search->id, &is_by_name) == 0;
+    } else if (ssh_login(errand->server->settings.core->accounts, errand->fingerprint, on_owner,
+                         search, &errand->err) < 0) {
+        (void)find_sandbox(errand, &nobody, search->id, &is_by_name);
+        search->is_found = false;
+    }
+    if (search->is_unclear)
+        log_info("SSH: several owners have added this key, and the name of the sandbox is not the "
+                 "same to all: use its id",
+                 F("key", (const char *)errand->fingerprint));
+    return search->is_found && !search->is_unclear && (search->actor.scopes & SCOPE_RUN) ? 0 : -1;
+}
+
 static void work_login(struct ssh_errand *errand)
 {
-    struct accounts *accounts = errand->server->settings.core->accounts;
-    char id[ID_TEXT];
-    bool is_known = true;
+    struct login_search search = {.errand = errand};
 
-    if (!errand->login.has_none) {
-        is_known = ssh_login(accounts, errand->fingerprint, &errand->actor, &errand->err) == 0;
-        if (!is_known)
-            errand->actor = (struct actor){.organisation = "nobody"};
-    }
-    bool is_found = find_sandbox(errand, id) == 0;
-    errand->result = is_known && is_found && (errand->actor.scopes & SCOPE_RUN) ? 0 : -1;
-    if (errand->result == 0 && errand->login.is_signed)
-        ssh_login_used(accounts, &errand->actor, errand->fingerprint);
-    if (errand->result == 0)
-        memcpy(errand->sandbox_id, id, sizeof id);
+    errand->result = search_login(&search);
+    if (errand->result < 0)
+        return;
+    errand->actor = search.actor;
+    memcpy(errand->sandbox_id, search.id, sizeof errand->sandbox_id);
+    if (errand->login.is_signed)
+        ssh_login_used(errand->server->settings.core->accounts, &errand->actor,
+                       errand->fingerprint);
 }
 
 static void answer(struct ssh_connection *connection, bool is_allowed)
@@ -312,18 +366,23 @@ static bool log_in(struct ssh_connection *connection, const struct ssh_wire_mess
 // ---- keys that go ----
 
 /* What the key may do now counts: it may see less than when the connection began. */
+static bool on_owner_again(void *data, const struct actor *now)
+{
+    struct ssh_errand *errand = data;
+
+    if (strcmp(now->key_id, errand->actor.key_id) != 0 || !is_same_owner(now, &errand->actor))
+        return true;
+    errand->is_over = check_sandbox(errand, now, errand->sandbox_id) < 0;
+    errand->actor = *now;
+    return false;
+}
+
 static void work_recheck(struct ssh_errand *errand)
 {
-    struct actor now;
-
-    errand->is_over = ssh_login(errand->server->settings.core->accounts, errand->fingerprint, &now,
-                                &errand->err) < 0 ||
-                      !(now.scopes & SCOPE_RUN) ||
-                      strcmp(now.organisation, errand->actor.organisation) != 0 ||
-                      strcmp(now.key_id, errand->actor.key_id) != 0 ||
-                      check_sandbox(errand, &now, errand->sandbox_id) < 0;
-    if (!errand->is_over)
-        errand->actor = now;
+    errand->is_over = true;
+    if (ssh_login(errand->server->settings.core->accounts, errand->fingerprint, on_owner_again,
+                  errand, &errand->err) < 0)
+        errand->is_over = true;
 }
 
 static void end_recheck(struct ssh_errand *errand)

@@ -109,53 +109,72 @@ int store_ssh_key_put(struct store *store, const struct ssh_key_record *record, 
     return record_put(store, STORE_DURABLE, &ssh_key_table, record, err);
 }
 
-int store_ssh_key_get(struct store *store, const char *organisation, const char *fingerprint,
+#define ONE_SSH_KEY "fingerprint = $1 AND organisation = $2 AND coalesce(member, '') = $3"
+
+int store_ssh_key_get(struct store *store, const struct owner *owner, const char *fingerprint,
                       struct ssh_key_record *out, struct error *err)
 {
-    struct sql_value args[] = {sql_text(fingerprint), sql_text(organisation)};
+    struct sql_value args[] = {sql_text(fingerprint), sql_text(owner->organisation),
+                               sql_text(owner->member ? owner->member : "")};
 
-    return record_get(store, &ssh_key_table, "fingerprint = $1 AND organisation = $2", args,
-                      ARRAY_SIZE(args), fingerprint, out, err);
+    return record_get(store, &ssh_key_table, ONE_SSH_KEY, args, ARRAY_SIZE(args), fingerprint, out,
+                      err);
 }
 
-int store_ssh_key_rename(struct store *store, const char *organisation, const char *fingerprint,
+int store_ssh_key_rename(struct store *store, const struct owner *owner, const char *fingerprint,
                          const char *name, struct error *err)
 {
-    struct sql_value args[] = {sql_text(organisation), sql_text(fingerprint), sql_text(name)};
+    struct sql_value args[] = {sql_text(fingerprint), sql_text(owner->organisation),
+                               sql_text(owner->member ? owner->member : ""), sql_text(name)};
 
-    if (store_run_alone(
-            store, STORE_DURABLE,
-            "UPDATE ssh_keys SET name = $3 WHERE organisation = $1 AND fingerprint = $2", args,
-            ARRAY_SIZE(args), NULL, err) < 0)
+    if (store_run_alone(store, STORE_DURABLE, "UPDATE ssh_keys SET name = $4 WHERE " ONE_SSH_KEY,
+                        args, ARRAY_SIZE(args), NULL, err) < 0)
         return error_wrap(err, "rename ssh key '%s'", fingerprint);
     return 0;
 }
 
-int store_ssh_key_used(struct store *store, const char *organisation, const char *fingerprint,
+int store_ssh_key_used(struct store *store, const struct owner *owner, const char *fingerprint,
                        int64_t now, struct error *err)
 {
-    struct sql_value args[] = {sql_text(organisation), sql_text(fingerprint), sql_number(now),
+    struct sql_value args[] = {sql_text(fingerprint), sql_text(owner->organisation),
+                               sql_text(owner->member ? owner->member : ""), sql_number(now),
                                sql_number(now - USED_EVERY_MS)};
 
     if (store_run_alone(store, STORE_FAST,
-                        "UPDATE ssh_keys SET used_at = $3 WHERE organisation = $1 AND "
-                        "fingerprint = $2 AND used_at <= $4",
+                        "UPDATE ssh_keys SET used_at = $4 WHERE " ONE_SSH_KEY " AND used_at <= $5",
                         args, ARRAY_SIZE(args), NULL, err) < 0)
         return error_wrap(err, "note the use of ssh key '%s'", fingerprint);
     return 0;
 }
 
-int store_ssh_key_remove(struct store *store, const char *organisation, const char *fingerprint,
+int store_ssh_key_remove(struct store *store, const struct owner *owner, const char *fingerprint,
                          bool *found, struct error *err)
 {
-    struct sql_value args[] = {sql_text(organisation), sql_text(fingerprint)};
+    struct sql_value args[] = {sql_text(fingerprint), sql_text(owner->organisation),
+                               sql_text(owner->member ? owner->member : "")};
     int64_t removed = 0;
 
-    if (store_run_alone(store, STORE_DURABLE,
-                        "DELETE FROM ssh_keys WHERE organisation = $1 AND fingerprint = $2", args,
+    if (store_run_alone(store, STORE_DURABLE, "DELETE FROM ssh_keys WHERE " ONE_SSH_KEY, args,
                         ARRAY_SIZE(args), &removed, err) < 0)
         return error_wrap(err, "remove ssh key '%s'", fingerprint);
     *found = removed > 0;
+    return 0;
+}
+
+int store_ssh_key_list_same(struct store *store, const char *organisation, const char *fingerprint,
+                            int64_t most, struct ssh_key_list *out, struct error *err)
+{
+    const struct page page = {.limit = most};
+    struct record_rows rows;
+    struct query where;
+
+    query_init(&where);
+    query_where_text(&where, "fingerprint", fingerprint);
+    query_where_text(&where, "organisation", organisation);
+    if (record_list(store, &ssh_key_table, &where, "created_at, coalesce(member, '')", &page, most,
+                    &rows, err) < 0)
+        return -1;
+    *out = (struct ssh_key_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }
 

@@ -63,19 +63,22 @@ struct ssh_key_list {
 void ssh_key_list_clear(struct ssh_key_list *list);
 #define autosshkeys __attribute__((cleanup(ssh_key_list_clear))) struct ssh_key_list
 
-/* ERROR_CONFLICT: the organisation has it already. */
+/* ERROR_CONFLICT: its owner has it already. Several owners may have the same one. */
 int store_ssh_key_put(struct store *store, const struct ssh_key_record *record, struct error *err);
-/* ERROR_NOT_FOUND, noun "ssh key". */
-int store_ssh_key_get(struct store *store, const char *organisation, const char *fingerprint,
+/* The one of this owner: organisation and member, NULL: nobody's in particular. ERROR_NOT_FOUND, noun "ssh key". */
+int store_ssh_key_get(struct store *store, const struct owner *owner, const char *fingerprint,
                       struct ssh_key_record *out, struct error *err);
-int store_ssh_key_rename(struct store *store, const char *organisation, const char *fingerprint,
+int store_ssh_key_rename(struct store *store, const struct owner *owner, const char *fingerprint,
                          const char *name, struct error *err);
 /* *found: it was there. */
-int store_ssh_key_remove(struct store *store, const char *organisation, const char *fingerprint,
+int store_ssh_key_remove(struct store *store, const struct owner *owner, const char *fingerprint,
                          bool *found, struct error *err);
 /* Notes the time, unless less than a minute has passed since the last one. Not durable at once. */
-int store_ssh_key_used(struct store *store, const char *organisation, const char *fingerprint,
+int store_ssh_key_used(struct store *store, const struct owner *owner, const char *fingerprint,
                        int64_t now, struct error *err);
+/* Of all owners that have it, at most so many; oldest first. */
+int store_ssh_key_list_same(struct store *store, const char *organisation, const char *fingerprint,
+                            int64_t most, struct ssh_key_list *out, struct error *err);
 /* Oldest first; member NULL: of all. */
 int store_ssh_key_list(struct store *store, const struct owner *owner, const struct page *page,
                        struct ssh_key_list *out, struct error *err);

@@ -559,6 +559,34 @@ def test_an_api_key_for_tools_opens_nothing(server, api, shared, tmp_path):
         api.delete(f"/api/v1/keys/{made['id']}")
 
 
+def test_who_adds_anothers_public_key_gets_nobody_into_his_sandbox(server, api, tmp_path):
+    """Mallory adds the victim's public key first, and calls a sandbox as the victim calls hers."""
+    made = {name: api.post("/api/v1/keys", {"owner": f"ssh-{name}"}).json for name in ("mallory", "victim")}
+    mallory, victim = (Client(api.port, made[name]["key"]) for name in ("mallory", "victim"))
+    other = Ssh(server, tmp_path)
+    boxes = []
+    try:
+        for who in (mallory, victim):
+            assert who.post("/api/v1/ssh-keys", {"publicKey": other.public}).status == 201
+        boxes.append((mallory, mallory.post("/api/v1/sandboxes", {"name": "ssh-lure"}).json["id"]))
+        assert refused(other.run("ssh-lure", "true"))[1] == b" Permission denied (publickey).", "a name the victim has not"
+        boxes.append((victim, victim.post("/api/v1/sandboxes", {"name": "ssh-lure"}).json["id"]))
+        assert refused(other.run("ssh-lure", "true"))[1] == b" Permission denied (publickey).", "a name that both have"
+        assert "several owners have added this key" in server.log
+        assert other.run(boxes[1][1], "echo hers").stdout == b"hers\n"
+        # What mallory does with his own does not end what she has open.
+        held = other.start(boxes[1][1], "echo up; cat")
+        assert held.stdout.readline() == b"up\n"
+        forget(mallory, mallory.get("/api/v1/ssh-keys").json["items"][0]["fingerprint"])
+        until(lambda: other.run("ssh-lure", "echo hers").stdout == b"hers\n", "the name to be hers alone")
+        assert held.communicate(b"still", timeout=PATIENCE)[0] == b"still"
+    finally:
+        for who, box in boxes:
+            who.delete(f"/api/v1/sandboxes/{box}")
+        for one in made.values():
+            api.delete(f"/api/v1/keys/{one['id']}")
+
+
 @pytest.mark.parametrize("options", [("-t", "ecdsa", "-b", "256"), ("-t", "rsa", "-b", "3072")], ids=lambda options: options[1])
 def test_keys_of_other_kinds_open_too(server, api, shared, tmp_path, options):
     other = Ssh(server, tmp_path)

@@ -90,13 +90,36 @@ def test_a_key_is_its_owners_and_ends_with_the_api_key_that_added_it(api, people
     assert (key["owner"], key["createdBy"]) == ("alice", made["id"])
     check_problem(people["bob"].get(path(fingerprint)), 404, "not_found")
     check_problem(people["bob"].delete(path(fingerprint)), 404, "not_found")
-    check_problem(people["bob"].post(KEYS, {"publicKey": line}), 409, "already_exists")
     assert fingerprint not in [each["fingerprint"] for each in listed(people["bob"])]
     api.delete(f"/api/v1/keys/{made['id']}")
     assert people["alice"].get(path(fingerprint)).json["inUse"] is False
     assert people["alice"].post(KEYS, {"publicKey": line}).status == 201, "one that has ended can be added again"
     assert people["alice"].get(path(fingerprint)).json["inUse"] is True
     assert people["alice"].delete(path(fingerprint)).status == 204
+
+
+def test_somebody_elses_public_key_can_neither_be_claimed_nor_found_out(api, people, ssh_key):
+    """A public key is no secret: adding it takes nothing from whom it is, and is answered as one that nobody has."""
+    (hers, fingerprint), (nobodys, other) = ssh_key(), ssh_key()
+    made = api.post("/api/v1/keys", {"owner": "alice"}).json
+    alice, bob = Client(api.port, made["key"]), people["bob"]
+    try:
+        assert alice.post(KEYS, {"publicKey": hers, "name": "laptop"}).status == 201
+        claimed, fresh = bob.post(KEYS, {"publicKey": hers}), bob.post(KEYS, {"publicKey": nobodys})
+        assert claimed.status == fresh.status == 201 and claimed.json.keys() == fresh.json.keys()
+        assert claimed.json["owner"] == "bob" and alice.get(path(fingerprint)).json["name"] == "laptop"
+        assert bob.delete(path(fingerprint)).status == 204
+        assert alice.get(path(fingerprint)).json["inUse"] is True
+        # Once her API key has ended, it is still not his to take.
+        api.delete(f"/api/v1/keys/{made['id']}")
+        assert bob.post(KEYS, {"publicKey": hers}).status == 201
+        again = people["alice"].post(KEYS, {"publicKey": hers})
+        assert (again.status, again.json["owner"]) == (201, "alice")
+        assert {each["owner"] for each in listed(api) if each["fingerprint"] == fingerprint} == {"alice", "bob"}
+    finally:
+        for who, what in ((bob, fingerprint), (bob, other), (people["alice"], fingerprint)):
+            who.delete(path(what))
+        api.delete(f"/api/v1/keys/{made['id']}")
 
 
 def test_both_wires_have_the_same_keys(api, ssh_key):

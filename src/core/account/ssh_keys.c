@@ -19,10 +19,9 @@ static void announce(const struct accounts *accounts)
         hub_announce(accounts->hub, SSH_KEYS_CHANGED);
 }
 
-static bool sees(const struct actor *actor, const struct ssh_key_record *record)
+static struct owner owner_of(const struct ssh_key_record *record)
 {
-    const struct owner owner = {.organisation = record->organisation, .member = record->member};
-    return actor_sees(actor, &owner);
+    return (struct owner){.organisation = record->organisation, .member = record->member};
 }
 
 static int check_name(const char *name, struct error *err)
@@ -45,7 +44,7 @@ static int check_name(const char *name, struct error *err)
 static int check_room(struct accounts *accounts, const struct ssh_key_record *record,
                       struct error *err)
 {
-    const struct owner owner = {.organisation = record->organisation, .member = record->member};
+    const struct owner owner = owner_of(record);
     const int64_t most = record->member ? SSH_KEYS_OF_MEMBER : SSH_KEYS_OF_ALL;
     struct page one = {.limit = 1};
     autosshkeys found = {0};
@@ -59,11 +58,11 @@ static int check_room(struct accounts *accounts, const struct ssh_key_record *re
                         (long long)found.total);
 }
 
-// One that is there: whether it is to be replaced, or stays, by another name perhaps.
-static int settle_known(struct accounts *accounts, const struct actor *actor,
-                        const struct ssh_key_record *known, const char *name, bool *is_replaced,
-                        struct error *err)
+// One that its owner has: whether it is to be replaced, or stays, by another name perhaps.
+static int settle_known(struct accounts *accounts, const struct ssh_key_record *known,
+                        const char *name, bool *is_replaced, struct error *err)
 {
+    const struct owner owner = owner_of(known);
     struct actor ignored;
     bool is_gone = false;
 
@@ -73,32 +72,24 @@ static int settle_known(struct accounts *accounts, const struct actor *actor,
             return -1;
         *err = (struct error){0};
         *is_replaced = true; // its API key has ended, and it with that one
-        return store_ssh_key_remove(accounts->store, known->organisation, known->fingerprint,
-                                    &is_gone, err);
+        return store_ssh_key_remove(accounts->store, &owner, known->fingerprint, &is_gone, err);
     }
-    if (!sees(actor, known))
-        return error_refuse(err, ERROR_EXISTS, "ssh key",
-                            "SSH key '%s' is somebody else's already: make another one with "
-                            "ssh-keygen -t ed25519",
-                            known->fingerprint);
-    return name ? store_ssh_key_rename(accounts->store, known->organisation, known->fingerprint,
-                                       name, err)
-                : 0;
+    return name ? store_ssh_key_rename(accounts->store, &owner, known->fingerprint, name, err) : 0;
 }
 
-// In a transaction.
-static int put(struct accounts *accounts, const struct actor *actor,
-               const struct ssh_key_record *record, bool *is_new, struct error *err)
+// In a transaction. What others have is nothing to this one, and is not told.
+static int put(struct accounts *accounts, const struct ssh_key_record *record, bool *is_new,
+               struct error *err)
 {
+    const struct owner owner = owner_of(record);
     autosshkeyrecord known = {0};
 
     *is_new = true;
-    if (store_ssh_key_get(accounts->store, record->organisation, record->fingerprint, &known, err) <
-        0) {
+    if (store_ssh_key_get(accounts->store, &owner, record->fingerprint, &known, err) < 0) {
         if (!error_is(err, ERROR_NOT_FOUND))
             return -1;
         *err = (struct error){0};
-    } else if (settle_known(accounts, actor, &known, record->name, is_new, err) < 0)
+    } else if (settle_known(accounts, &known, record->name, is_new, err) < 0)
         return -1;
     if (!*is_new)
         return 0;
@@ -107,16 +98,15 @@ static int put(struct accounts *accounts, const struct actor *actor,
     return store_ssh_key_put(accounts->store, record, err);
 }
 
-static int put_once(struct accounts *accounts, const struct actor *actor,
-                    const struct ssh_key_record *record, bool *is_new, struct error *err)
+static int put_once(struct accounts *accounts, const struct ssh_key_record *record, bool *is_new,
+                    struct error *err)
 {
     autotransaction together = {0};
     bool is_put;
 
     do
         is_put = store_begin(accounts->store, STORE_DURABLE, &together, err) == 0 &&
-                 put(accounts, actor, record, is_new, err) == 0 &&
-                 store_commit(&together, err) == 0;
+                 put(accounts, record, is_new, err) == 0 && store_commit(&together, err) == 0;
     while (!is_put && store_again(&together, err));
     return is_put ? 0 : -1;
 }
@@ -141,7 +131,7 @@ int ssh_key_add(struct accounts *accounts, const struct actor *actor,
         .key_id = *actor->key_id ? actor->key_id : NULL,
         .created_at = (int64_t)clock_wall_ms(),
     };
-    if (put_once(accounts, actor, &record, is_new, err) < 0)
+    if (put_once(accounts, &record, is_new, err) < 0)
         return -1;
     announce(accounts);
     return ssh_key_get(accounts, actor, key.fingerprint, out, err);
@@ -164,17 +154,25 @@ static int look_at_use(struct accounts *accounts, struct ssh_key_info *info, str
     return 0;
 }
 
+// Its own, or where it sees those of others and has none itself, the oldest of theirs.
 static int get_own(struct accounts *accounts, const struct actor *actor, const char *fingerprint,
                    struct ssh_key_record *out, struct error *err)
 {
-    autosshkeyrecord record = {0};
+    const struct owner own = {.organisation = actor->organisation, .member = actor->member};
+    autosshkeys same = {0};
 
-    if (store_ssh_key_get(accounts->store, actor->organisation, fingerprint, &record, err) < 0)
+    if (store_ssh_key_get(accounts->store, &own, fingerprint, out, err) == 0)
+        return 0;
+    if (!error_is(err, ERROR_NOT_FOUND) || !(actor->scopes & SCOPE_ORGANISATION))
         return -1;
-    if (!sees(actor, &record))
+    *err = (struct error){0};
+    if (store_ssh_key_list_same(accounts->store, actor->organisation, fingerprint, 1, &same, err) <
+        0)
+        return -1;
+    if (!same.count)
         return error_missing(err, "ssh key", fingerprint);
-    *out = record;
-    record = (struct ssh_key_record){0};
+    *out = same.rows[0];
+    same.rows[0] = (struct ssh_key_record){0};
     return 0;
 }
 
@@ -192,7 +190,8 @@ int ssh_key_remove(struct accounts *accounts, const struct actor *actor, const c
         *err = (struct error){0};
         return 0;
     }
-    if (store_ssh_key_remove(accounts->store, actor->organisation, fingerprint, found, err) < 0)
+    const struct owner owner = owner_of(&record);
+    if (store_ssh_key_remove(accounts->store, &owner, fingerprint, found, err) < 0)
         return -1;
     announce(accounts);
     return 0;

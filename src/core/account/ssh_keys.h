@@ -21,16 +21,16 @@ struct ssh_key_request {
 
 /*
  * *is_new: it was not there, or only with an API key that has ended. One that is there stays as it is, but for a name that is given.
- * ERROR_INVALID, noun "ssh key", says what is wrong with it; ERROR_EXISTS: it is somebody else's; ERROR_FULL: too many;
- * ERROR_DENIED for a token.
+ * What other owners have is nothing to this one, and is not told: a public key is no secret, and who adds one has not shown to have its other half.
+ * ERROR_INVALID, noun "ssh key", says what is wrong with it; ERROR_FULL: too many; ERROR_DENIED for a token.
  */
 int ssh_key_add(struct accounts *accounts, const struct actor *actor,
                 const struct ssh_key_request *request, struct ssh_key_info *out, bool *is_new,
                 struct error *err);
-/* By its fingerprint. *found: it was there, for the actor. */
+/* By its fingerprint: the actor's own; where it has none, with SCOPE_ORGANISATION the oldest of others. *found: it was there. */
 int ssh_key_remove(struct accounts *accounts, const struct actor *actor, const char *fingerprint,
                    bool *found, struct error *err);
-/* ERROR_NOT_FOUND, noun "ssh key". */
+/* Likewise. ERROR_NOT_FOUND, noun "ssh key". */
 int ssh_key_get(struct accounts *accounts, const struct actor *actor, const char *fingerprint,
                 struct ssh_key_info *out, struct error *err);
 /* Those of its member, or with SCOPE_ORGANISATION all; oldest first. */

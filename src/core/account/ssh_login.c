@@ -44,27 +44,36 @@ int ssh_key_actor(struct accounts *accounts, const struct ssh_key_record *record
     return 0;
 }
 
-int ssh_login(struct accounts *accounts, const char *fingerprint, struct actor *out,
+int ssh_login(struct accounts *accounts, const char *fingerprint,
+              bool (*on_owner)(void *data, const struct actor *actor), void *data,
               struct error *err)
 {
-    autosshkeyrecord record = {0};
-    struct actor actor;
+    autosshkeys same = {0};
+    bool is_known = false, goes_on = true;
 
-    if (store_ssh_key_get(accounts->store, accounts->organisation, fingerprint, &record, err) < 0)
-        return error_is(err, ERROR_NOT_FOUND) ? refuse(err) : -1;
-    if (ssh_key_actor(accounts, &record, &actor, err) < 0)
+    if (store_ssh_key_list_same(accounts->store, accounts->organisation, fingerprint,
+                                SSH_LOGIN_OWNERS, &same, err) < 0)
         return -1;
-    if (!(actor.scopes & SCOPE_RUN))
-        return refuse(err);
-    *out = actor;
-    return 0;
+    for (size_t i = 0; i < same.count && goes_on; i++) {
+        struct actor actor;
+        if (ssh_key_actor(accounts, &same.rows[i], &actor, err) < 0) {
+            if (!error_is(err, ERROR_NOT_FOUND))
+                return -1;
+            *err = (struct error){0};
+        } else if (actor.scopes & SCOPE_RUN) {
+            is_known = true;
+            goes_on = on_owner(data, &actor);
+        }
+    }
+    return is_known ? 0 : refuse(err);
 }
 
 void ssh_login_used(struct accounts *accounts, const struct actor *actor, const char *fingerprint)
 {
+    const struct owner owner = {.organisation = actor->organisation, .member = actor->member};
     struct error err = {0};
 
-    if (store_ssh_key_used(accounts->store, actor->organisation, fingerprint,
-                           (int64_t)clock_wall_ms(), &err) < 0)
+    if (store_ssh_key_used(accounts->store, &owner, fingerprint, (int64_t)clock_wall_ms(), &err) <
+        0)
         log_debug("use of an SSH key not recorded", F("error", err.text));
 }

@@ -130,7 +130,9 @@ TEST(ssh_keys_come_and_go)
     struct ssh_key_record key = {ORGANISATION, "SHA256:x", "ssh-ed25519",    "me@here",
                                  "AAAA",       NOW,        .name = "laptop", .member = "alice"};
     const struct owner all = {.organisation = ORGANISATION},
-                       bobs = {.organisation = ORGANISATION, .member = "bob"};
+                       bobs = {.organisation = ORGANISATION, .member = "bob"},
+                       alices = {.organisation = ORGANISATION, .member = "alice"},
+                       others = {.organisation = "another", .member = "alice"};
     struct page page = {10, 0};
     autosshkeys list = {0}, none = {0}, gone = {0};
     autosshkeyrecord got = {0}, used = {0}, other = {0};
@@ -146,21 +148,53 @@ TEST(ssh_keys_come_and_go)
     CHECK_STR(list.rows[0].organisation, ORGANISATION);
     CHECK_OK(store_ssh_key_list(store, &bobs, &page, &none, &err), err);
     CHECK_INT(none.total, 0);
-    CHECK_OK(store_ssh_key_rename(store, ORGANISATION, "SHA256:x", "desk", &err), err);
-    CHECK_OK(store_ssh_key_used(store, ORGANISATION, "SHA256:x", NOW, &err), err);
-    CHECK_OK(store_ssh_key_get(store, ORGANISATION, "SHA256:x", &got, &err), err);
+    CHECK_OK(store_ssh_key_rename(store, &alices, "SHA256:x", "desk", &err), err);
+    CHECK_OK(store_ssh_key_used(store, &alices, "SHA256:x", NOW, &err), err);
+    CHECK_OK(store_ssh_key_get(store, &alices, "SHA256:x", &got, &err), err);
     CHECK_STR(got.name, "desk");
     CHECK_INT(got.used_at, NOW);
-    CHECK_OK(store_ssh_key_used(store, ORGANISATION, "SHA256:x", NOW + 59000, &err), err);
-    CHECK_OK(store_ssh_key_get(store, ORGANISATION, "SHA256:x", &used, &err), err);
+    CHECK_OK(store_ssh_key_used(store, &alices, "SHA256:x", NOW + 59000, &err), err);
+    CHECK_OK(store_ssh_key_get(store, &alices, "SHA256:x", &used, &err), err);
     CHECK_INT(used.used_at, NOW); // to the minute
-    CHECK(store_ssh_key_get(store, "another", "SHA256:x", &other, &err) < 0);
-    CHECK_OK(store_ssh_key_remove(store, ORGANISATION, "SHA256:x", &was_there, &err), err);
+    CHECK(store_ssh_key_get(store, &others, "SHA256:x", &other, &err) < 0);
+    CHECK_OK(store_ssh_key_remove(store, &alices, "SHA256:x", &was_there, &err), err);
     CHECK(was_there);
-    CHECK_OK(store_ssh_key_remove(store, ORGANISATION, "SHA256:x", &was_there, &err), err);
+    CHECK_OK(store_ssh_key_remove(store, &alices, "SHA256:x", &was_there, &err), err);
     CHECK(!was_there);
     CHECK_OK(store_ssh_key_list(store, &all, &page, &gone, &err), err);
     CHECK_INT(gone.count, 0);
+}
+
+TEST(an_ssh_key_is_each_owners_for_himself)
+{
+    struct store *store = fixture_store();
+    struct ssh_key_record alices = {ORGANISATION, "SHA256:same", "ssh-ed25519",    "",
+                                    "AAAA",       NOW,           .member = "alice"};
+    struct ssh_key_record nobodys = alices;
+    const struct owner alice = {.organisation = ORGANISATION, .member = "alice"},
+                       nobody = {.organisation = ORGANISATION};
+    autosshkeys both = {0}, left = {0};
+    autosshkeyrecord kept = {0};
+    bool was_there = false;
+    struct error err = {0};
+
+    nobodys.member = NULL;
+    nobodys.created_at++;
+    CHECK_OK(store_ssh_key_put(store, &nobodys, &err), err);
+    CHECK(store_ssh_key_put(store, &nobodys, &err) < 0);
+    CHECK(error_is(&err, ERROR_CONFLICT));
+    CHECK_OK(store_ssh_key_put(store, &alices, &err), err);
+    CHECK_OK(store_ssh_key_rename(store, &alice, "SHA256:same", "hers", &err), err);
+    CHECK_OK(store_ssh_key_list_same(store, ORGANISATION, "SHA256:same", 10, &both, &err), err);
+    CHECK_INT(both.count, 2);
+    CHECK_STR(both.rows[0].member, "alice");
+    CHECK(!both.rows[1].member && !both.rows[1].name);
+    CHECK_OK(store_ssh_key_remove(store, &alice, "SHA256:same", &was_there, &err), err);
+    CHECK(was_there);
+    CHECK_OK(store_ssh_key_get(store, &nobody, "SHA256:same", &kept, &err), err);
+    CHECK_OK(store_ssh_key_remove(store, &nobody, "SHA256:same", &was_there, &err), err);
+    CHECK_OK(store_ssh_key_list_same(store, ORGANISATION, "SHA256:same", 10, &left, &err), err);
+    CHECK_INT(left.count, 0);
 }
 
 static struct idempotency_record request(const char *key, unsigned char byte)
