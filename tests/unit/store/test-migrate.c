@@ -103,6 +103,33 @@ TEST(keys_from_before_there_were_scopes_do_what_they_did)
               1);
 }
 
+TEST(ssh_keys_from_before_they_were_each_owners_stay)
+{
+    struct embedded_file earlier[64] = {0};
+    struct error err = {0};
+
+    for (size_t i = 0; strncmp(store_migrations[i].name, "0025-ssh-key-owners", 19) != 0; i++)
+        earlier[i] = store_migrations[i];
+    fixture_fresh();
+    struct store *store = open_bare();
+    CHECK_OK(store_migrate(store, earlier, &err), err);
+    CHECK_OK(
+        store_run_alone(store, STORE_FAST,
+                        "INSERT INTO organisations (id, name, created_at) VALUES ('o', 'o', 1);"
+                        "INSERT INTO ssh_keys (organisation, fingerprint, type, comment, "
+                        "public_key, created_at, name, member, key_id, used_at) "
+                        "VALUES ('o', 'a', 't', 'c', 'p', 1, 'n', 'alice', 'k', 5), "
+                        "('o', 'b', 't', 'c', 'p', 2, NULL, NULL, NULL, 0)",
+                        NULL, 0, NULL, &err),
+        err);
+    store = fixture_open();
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM ssh_keys"), 2);
+    CHECK_INT(fixture_number(store,
+                             "SELECT count(*) FROM ssh_keys WHERE fingerprint = 'a' AND name = 'n' "
+                             "AND member = 'alice' AND key_id = 'k' AND used_at = 5"),
+              1);
+}
+
 TEST(a_step_at_a_time_gives_what_all_at_once_gives)
 {
     struct error err = {0};
