@@ -7,13 +7,18 @@
 #include "base/mem.h"
 #include "cli/listing.h"
 #include "cli/columns.h"
+#include "cli/endpoint.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
 #include "cli/remote_run.h"
 #include "cli/sandbox_options.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct column list_columns[] = {{"ID", "id", COLUMN_TEXT},
                                              {"STATE", "state", COLUMN_STATE},
@@ -159,23 +164,40 @@ static int stop_job(struct invocation *invocation, struct burrow_error *err)
 
 // ---- output ----
 
+/* In pieces that a pipe with room takes whole, so that Ctrl-C ends it also while nobody reads. */
+static int write_out(int fd, const char *data, size_t length, struct burrow_error *err)
+{
+    while (length) {
+        struct pollfd fds[] = {{.fd = fd, .events = POLLOUT},
+                               {.fd = endpoint_cancel_fd(), .events = POLLIN}};
+        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+            return say_fail_sys(err, "write output");
+        if (fds[1].revents)
+            return say_fail(err, BURROW_CANCELLED, "interrupted");
+        ssize_t wrote = fds[0].revents ? write(fd, data, length < PIPE_BUF ? length : PIPE_BUF) : 0;
+        if (wrote < 0 && errno != EINTR && errno != EAGAIN)
+            return say_fail_sys(err, "write output");
+        data += wrote > 0 ? wrote : 0;
+        length -= wrote > 0 ? (size_t)wrote : 0;
+    }
+    return 0;
+}
+
 /* As it is: what a command wrote goes to standard output and standard error, which the user may have sent anywhere. */
-static int write_piece(const struct burrow_value *data, FILE *out, struct burrow_error *err)
+static int write_piece(const struct burrow_value *data, int fd, struct burrow_error *err)
 {
     const struct burrow_value *text = burrow_get(data, "text");
     const struct burrow_value *base64 = burrow_get(data, "textBase64");
     size_t bad, length;
 
-    if (text)
-        (void)fwrite(burrow_text(text), 1, burrow_text_length(text), out);
-    if (base64) {
-        length = burrow_text_length(base64);
-        autofree char *bytes = xcalloc(1, base64_room(length) + 1);
-        ssize_t got = base64_decode(burrow_text(base64), length, bytes, &bad);
-        if (got > 0)
-            (void)fwrite(bytes, 1, (size_t)got, out);
-    }
-    return fflush(out) != 0 ? say_fail_sys(err, "write output") : 0;
+    if (text && write_out(fd, burrow_text(text), burrow_text_length(text), err) < 0)
+        return -1;
+    if (!base64)
+        return 0;
+    length = burrow_text_length(base64);
+    autofree char *bytes = xcalloc(1, base64_room(length) + 1);
+    ssize_t got = base64_decode(burrow_text(base64), length, bytes, &bad);
+    return got > 0 ? write_out(fd, bytes, (size_t)got, err) : 0;
 }
 
 static int follow(struct invocation *invocation, const char *path, struct burrow_error *err)
@@ -198,7 +220,8 @@ static int follow(struct invocation *invocation, const char *path, struct burrow
             break;
         }
         if (strcmp(side, "stdout") == 0 || strcmp(side, "stderr") == 0)
-            result = write_piece(data, strcmp(side, "stderr") == 0 ? stderr : stdout, err);
+            result =
+                write_piece(data, strcmp(side, "stderr") == 0 ? STDERR_FILENO : STDOUT_FILENO, err);
     }
     burrow_stream_close(stream);
     return result < 0 || got < 0 ? -1 : 0;
@@ -245,7 +268,7 @@ static int logs(struct invocation *invocation, struct burrow_error *err)
         const struct burrow_value *item = burrow_first(burrow_get(value, "items"));
         for (; item; item = burrow_next(item)) {
             bool is_error = strcmp(value_text(item, "stream"), "stderr") == 0;
-            if (write_piece(item, is_error ? stderr : stdout, err) < 0)
+            if (write_piece(item, is_error ? STDERR_FILENO : STDOUT_FILENO, err) < 0)
                 return -1;
         }
         const char *cursor = burrow_text(burrow_get(value, "nextCursor"));

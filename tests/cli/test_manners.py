@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -158,15 +159,27 @@ def test_the_second_interrupt_ends_what_ignores_the_first(burrow, work):
         assert process.wait(PATIENCE) == 128 + signal.SIGKILL
 
 
+def until_blocked(pid):
+    """Until it sleeps in a system call, twice with nothing done between."""
+    def look():
+        return pathlib.Path(f"/proc/{pid}/syscall").read_text(), pathlib.Path(f"/proc/{pid}/io").read_text()
+    deadline, before = time.monotonic() + PATIENCE, None
+    while before is None or before != look() or look()[0].startswith("running"):
+        assert time.monotonic() < deadline, "it goes on"
+        before = look()
+        time.sleep(0.2)
+
+
 def test_an_interrupted_copy_leaves_nothing_half_done(burrow, work):
     with subprocess.Popen([BURROW, "cp", "-", f"{work}:/half"], stdin=subprocess.PIPE, env=burrow.environment) as process:
         process.stdin.write(b"x" * 100000)  # more than a pipe holds: it is read
         process.stdin.flush()
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130
-    burrow("exec", work, "--", "echo", "logged")
+    burrow("exec", work, "--", "seq", "100000")  # more than a pipe holds, and nobody reads it
     with subprocess.Popen([BURROW, "logs", work, "-f"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=burrow.environment) as process:
         assert process.stdout.readline()
+        until_blocked(process.pid)
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130
     burrow("exec", work, "--", "test", "!", "-e", "/half")
