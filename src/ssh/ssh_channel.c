@@ -408,7 +408,10 @@ static int make_pipe(int ends[2])
 static int start_command(struct ssh_errand *errand, struct execution_request *request)
 {
     int input[2], output[2], errors[2];
-    bool is_made = (make_pipe(input) == 0) & (make_pipe(output) == 0) & (make_pipe(errors) == 0);
+    int made = make_pipe(input); // all of them: each sets its ends
+    made |= make_pipe(output);
+    made |= make_pipe(errors);
+    bool is_made = made == 0;
     autofd their_input = input[0];
     autofd their_output = output[1];
     autofd their_errors = errors[1];

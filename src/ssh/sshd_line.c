@@ -375,9 +375,11 @@ void line_move(struct line *line)
     drain(line);
     line_end_input(line);
     bool has_more = send_back(line);
-    for (int i = 0; i < PIECES && has_more && !line->is_closed; i++)
-        has_more =
-            line->has_terminal ? send_screen(line) : send_output(line, 0) | send_output(line, 1);
+    for (int i = 0; i < PIECES && has_more && !line->is_closed; i++) {
+        has_more = line->has_terminal ? send_screen(line) : send_output(line, 0);
+        if (!line->has_terminal && send_output(line, 1))
+            has_more = true;
+    }
     finish(line);
 }
 

@@ -319,7 +319,7 @@ def test_runs_are_kept_for_so_many_days(own_server):
     for run, days in ((old, 2.01), (recent, 1.9)):
         age = int(days * DAY_MS)
         change(server, f"UPDATE executions SET created_at = created_at - {age}, started_at = started_at - {age}, ended_at = ended_at - {age} "
-                       f"WHERE metadata = '{{}}' AND number = {1 if run == old else 2}")
+                       f"WHERE metadata = '{{}}' AND number = (SELECT {'min' if run == old else 'max'}(number) FROM executions)")
     server.start()
     aionis = Aionis(server.port, server.key)
 
