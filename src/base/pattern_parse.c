@@ -207,7 +207,7 @@ static int read_counts(struct parser *parser, size_t from)
             return -1;
     }
     if (*parser->at != '}')
-        return wrong(parser, "'}' is missing behind '{'");
+        return wrong(parser, "'}' is missing after '{'");
     if (most >= 0 && most < least)
         return wrong(parser, "the second number in '{}' is smaller than the first");
     parser->at++;

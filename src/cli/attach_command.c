@@ -248,7 +248,7 @@ static const char *const examples[] = {"$ burrow attach sbx_abc123",
 
 const struct cli_command attach_commands[] = {
     {"", "attach", "SANDBOX|EXECUTION", "open a shell in a sandbox, or take up a terminal again",
-     "With a sandbox, a new terminal with a login shell (or the command behind --) is made in it. "
+     "With a sandbox, a new terminal with a login shell (or the command after --) is made in it. "
      "With an execution, an earlier terminal "
      "goes on, with what it last showed. Ctrl-P Ctrl-Q leaves without ending it. The exit code is "
      "the shell's.",

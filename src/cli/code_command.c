@@ -144,7 +144,7 @@ static const char *const examples[] = {"$ burrow code work 'x = 20; x + 1'",
 const struct cli_command code_commands[] = {
     {"", "code", "SANDBOX [CODE]", "run code that keeps what it defines, as in a notebook",
      "Without CODE it is read from standard input. Output is streamed; the value of the last "
-     "expression is printed behind it. The exit code is 1 when the code failed.",
+     "expression is printed after it. The exit code is 1 when the code failed.",
      rows, examples, COMMAND_SERVER, run_code},
     {0},
 };

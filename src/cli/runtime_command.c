@@ -77,7 +77,7 @@ static const struct option_row list_rows[] = {
 };
 static const struct option_row build_rows[] = {
     {"mirror", 0, OPTION_TEXT, offsetof(struct request, mirror), "URL",
-     "Debian mirror to use (default: the machine's own); behind a comma its security archive",
+     "Debian mirror to use (default: the machine's own); after a comma its security archive",
      "BURROW_DEBIAN_MIRROR"},
     {"registry", 0, OPTION_TEXT, offsetof(struct request, registry), "URL",
      "npm registry to use (default: npm's own)", "BURROW_NPM_REGISTRY"},
@@ -659,7 +659,7 @@ static int read_arguments(const struct subcommand *command, struct request *requ
         return error_set(err, ERROR_INVALID, "%s needs the name of a runtime, such as base:latest",
                          name);
     if (command->takes_target && !target)
-        return error_set(err, ERROR_INVALID, "%s needs a place behind the name: oci:DIR", name);
+        return error_set(err, ERROR_INVALID, "%s needs a place after the name: oci:DIR", name);
     request->target = target;
     request->operand = operand;
     return runtime_reference_parse(operand, &request->reference, err);

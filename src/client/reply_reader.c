@@ -247,7 +247,7 @@ int reply_reader_take(struct reply_reader *reader, const char *data, size_t leng
         whole = take_line(reader, data, length, used, err);
         reader->trailer_bytes += *used;
         if (reader->trailer_bytes > TRAILER_MAX)
-            return refuse(err, "too much behind its end");
+            return refuse(err, "too much after its end");
         if (whole == 1 && !reader->line[0])
             reader->state = REPLY_DONE;
         return whole < 0 ? -1 : 0;

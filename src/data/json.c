@@ -129,7 +129,7 @@ static int read_escape(struct reader *r, char **to)
     if (c == 'u')
         return read_unicode(r, to);
     if (!found)
-        return fail_unexpected(r, "one of \" \\ / b f n r t u behind '\\'");
+        return fail_unexpected(r, "one of \" \\ / b f n r t u after '\\'");
     *(*to)++ = letters[found - names];
     r->at++;
     return 0;

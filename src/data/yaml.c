@@ -108,7 +108,7 @@ static int expect_line_end(struct yaml *y)
         return 0;
     if (*y->pos.at == ':')
         return yaml_fail(y, y->pos, "a second ': ' on this line; put the value in quotes");
-    return yaml_fail(y, y->pos, "unexpected '%.*s' behind the value; put the value in quotes",
+    return yaml_fail(y, y->pos, "unexpected '%.*s' after the value; put the value in quotes",
                      (int)utf8_length(y->pos.at, UTF8_MAX), y->pos.at);
 }
 
@@ -238,7 +238,7 @@ static int read_key(struct yaml *y, struct data_value *map, bool in_flow, struct
         return yaml_fail(y, start, "more than %d keys in one map; split it", YAML_MAX_KEYS);
     yaml_skip_space(y);
     if (*y->pos.at != ':')
-        return yaml_fail(y, y->pos, "a ':' is missing behind the key '%.60s'", slot->key);
+        return yaml_fail(y, y->pos, "a ':' is missing after the key '%.60s'", slot->key);
     y->pos.at++;
     return 0;
 }
@@ -278,7 +278,7 @@ static int read_flow_member(struct yaml *y, struct data_value *map, struct yaml_
     if (read_key(y, map, true, &slot) < 0)
         return -1;
     if (!is_quoted && !yaml_is_blank(*y->pos.at) && !strchr(",[]{}", *y->pos.at))
-        return yaml_fail(y, y->pos, "a space is missing behind ':'");
+        return yaml_fail(y, y->pos, "a space is missing after ':'");
     if (skip_in_flow(y, open) < 0)
         return -1;
     if (*y->pos.at == ',' || *y->pos.at == '}')
@@ -371,7 +371,7 @@ static int read_block_list(struct yaml *y, const struct yaml_slot *slot, int ind
         y->pos.at++;
         size_t spaces = strspn(y->pos.at, " ");
         if (y->pos.at[spaces] == '\t')
-            return yaml_fail(y, y->pos, "a tab behind '-'; use a space");
+            return yaml_fail(y, y->pos, "a tab after '-'; use a space");
         if (read_block_value(y, &item, indent) < 0 || next_item(y, indent, &is_more) < 0)
             return -1;
     }

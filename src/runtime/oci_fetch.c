@@ -34,7 +34,7 @@ int oci_check_source(const char *source, struct error *err)
                                 "'%.200s' names no image; write such as %sNAME", source, kinds[i]);
         if (is_path && source[length] != '/')
             return error_refuse(err, ERROR_INVALID, "image",
-                                "'%.200s' needs an absolute path behind '%s'", source, kinds[i]);
+                                "'%.200s' needs an absolute path after '%s'", source, kinds[i]);
         return 0;
     }
     return error_refuse(err, ERROR_INVALID, "image",

@@ -374,7 +374,7 @@ static int check_url(const char *url, size_t length, struct error *err)
         return 0;
     return error_set(
         err, ERROR_INVALID,
-        "mirror '%.*s' is not an address; write http://host/debian, and behind a comma that "
+        "mirror '%.*s' is not an address; write http://host/debian, and after a comma that "
         "of the security archive if there is one",
         (int)length, url);
 }

@@ -225,7 +225,7 @@ static const struct option_row rows[] = {
         100 * YEAR_MS,
         "how long such sandboxes wait after somebody last asked for their runtime (default 10m)"),
     ROW("debian-mirror", OPTION_TEXT, debian_mirror, "URL", "BURROW_DEBIAN_MIRROR", 0, 0,
-        "where packages of runtimes come from; behind a comma its security archive (default: the "
+        "where packages of runtimes come from; after a comma its security archive (default: the "
         "machine's own)"),
     ROW("npm-registry", OPTION_TEXT, npm_registry, "URL", "BURROW_NPM_REGISTRY", 0, 0,
         "the same for those of npm (default: npm's own)"),

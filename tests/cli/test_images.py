@@ -573,7 +573,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(data, tmp_path):
 
 @pytest.mark.parametrize("words, sentence", [
     (["runtime", "add", "x"], "burrow runtime add needs an image"),
-    (["runtime", "export", "x"], "burrow runtime export needs a place behind the name: oci:DIR"),
+    (["runtime", "export", "x"], "burrow runtime export needs a place after the name: oci:DIR"),
     (["runtime", "export", "host", "oci:/tmp/x", "y"], "does not take 'y'"),
     (["runtime", "export", "host", "/tmp/x"], "is no place for an image"),
     (["runtime", "export", "host", "oci:/tmp/burrow-not-there"], "shows directories of this machine"),

@@ -191,7 +191,7 @@ static const char *check_blob(const unsigned char *blob, size_t length, const st
         return fault;
     if (type->has_application && !next_part(&rest, &application))
         return "it is cut off";
-    return rest.length ? "its base64 part goes on behind the key" : NULL;
+    return rest.length ? "its base64 part goes on after the key" : NULL;
 }
 
 void ssh_key_fingerprint(const void *blob, size_t length, char out[SSH_KEY_FINGERPRINT])

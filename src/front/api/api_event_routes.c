@@ -237,7 +237,7 @@ static int get_sandbox_events(struct call *call, struct error *err)
 const struct route api_event_routes[] = {
     {"GET", API_TOP "/events", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_events,
      .summary = "what happens on the server: a list, the oldest first; with Accept: "
-                "text/event-stream or application/x-ndjson as it happens, from now or behind the "
+                "text/event-stream or application/x-ndjson as it happens, from now or after the "
                 "number that after or Last-Event-ID says",
      .query = all_parameters, .answers = list_answers, .needs = SCOPE_READ},
     {"GET", API_TOP "/sandboxes/{sandbox}/events", ROUTE_QUICK, ACCESS_KEY, BODY_NONE,

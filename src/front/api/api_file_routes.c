@@ -343,7 +343,7 @@ const struct route api_file_routes[] = {
      .summary = "removes a file or a directory; If-Match is heeded", .query = delete_query,
      .answers = empty_answers, .needs = SCOPE_RUN},
     {"POST", API_FILES "/append", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, append_file,
-     .summary = "writes behind the end of a file, which is made where it is missing. Repeated with "
+     .summary = "writes after the end of a file, which is made where it is missing. Repeated with "
                 "its Idempotency-Key after the server broke off, it may be there twice",
      .query = write_query, .answers = file_answers, .needs = SCOPE_RUN},
     {"GET", API_FILES "/stat", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, stat_file,

@@ -26,7 +26,7 @@
     ROW(ERROR_DENIED, NULL, 0, "forbidden", "Not allowed", NULL) \
     ROW(ERROR_NOT_FOUND, "route", 0, "route_not_found", "There is nothing at this path", "/api/v1/openapi.json lists all paths") \
     ROW(ERROR_NOT_FOUND, NULL, 0, "not_found", "There is no such thing", "check the id or name; what was deleted is forgotten") \
-    ROW(ERROR_EXPIRED, "event", 0, "cursor_expired", "Events behind this place are forgotten", "look at what there is now, and go on behind the number before oldest") \
+    ROW(ERROR_EXPIRED, "event", 0, "cursor_expired", "Events after this place are forgotten", "look at what there is now, and go on after the number before oldest") \
     ROW(ERROR_EXPIRED, NULL, 0, "expired", "It is no longer kept", NULL) \
     ROW(ERROR_CANCELLED, NULL, 409, "cancelled", "It was given up as asked", NULL) \
     ROW(ERROR_GONE, NULL, 409, "ended", "It has ended", "make a new one") \
@@ -158,7 +158,7 @@ void api_on_error_with(struct call *call, const struct error *err, const struct 
 int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct error *err)
 {
     (void)error_refuse(err, ERROR_EXPIRED, "event",
-                       "after: events behind number %lld are forgotten: the oldest there is has "
+                       "after: events after number %lld are forgotten: the oldest there is has "
                        "number %lld",
                        (long long)after, (long long)oldest);
     answer_problem(call, err, oldest, NULL);
@@ -171,7 +171,7 @@ void *api_problem_of_status(int status, const char *request_id, size_t *length)
     struct error err, ignored;
 
     (void)reply_error(status,
-                      status == 416 ? "what is asked for begins behind the end of what there is"
+                      status == 416 ? "what is asked for begins after the end of what there is"
                                     : "the request cannot be served",
                       &err);
     (void)write_problem(&err, request_id, 0, &reply);

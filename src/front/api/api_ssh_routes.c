@@ -24,7 +24,7 @@ struct ssh_answer {
 #define AT(member) offsetof(struct ssh_answer, member)
 static const struct answer_field ssh_fields[] = {
     {"hostKeys", ANSWER_TEXTS, AT(host_keys), .is_needed = true,
-     .help = "public keys of this server, as known_hosts wants them behind the name of the host"},
+     .help = "public keys of this server, as known_hosts wants them after the name of the host"},
     {"fingerprints", ANSWER_TEXTS, AT(fingerprints), .is_needed = true,
      .help = "of these keys, as ssh shows them"},
     {"address", ANSWER_TEXT, AT(address),

@@ -88,7 +88,7 @@ static int resize(struct call *call, struct error *err)
 // ---- input ----
 
 static const struct parameter input_parameters[] = {
-    {"close", PARAMETER_BOOL, NULL, "its input ends behind these bytes; in a terminal: Ctrl-D"},
+    {"close", PARAMETER_BOOL, NULL, "its input ends after these bytes; in a terminal: Ctrl-D"},
     {0},
 };
 

@@ -22,7 +22,7 @@ struct log_answer {
 static const struct answer_field log_fields[] = {
     API_LIST_FIELDS(log_piece_fields, struct log_piece_answer),
     {"endCursor", ANSWER_TEXT, offsetof(struct log_answer, end_cursor), .is_needed = true,
-     .help = "goes on behind all that is here: for what is written later"},
+     .help = "goes on after all that is here: for what is written later"},
     {0},
 };
 static const struct route_answer log_answers[] = {

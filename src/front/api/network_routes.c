@@ -33,7 +33,7 @@ struct operator_answer {
 static const struct answer_field operator_fields[] = {
     {"allowAlways", ANSWER_TEXT, AT(allow_always), .help = "before the sandbox's own rules"},
     {"denyAlways", ANSWER_TEXT, AT(deny_always), .help = "before those"},
-    {"baseline", ANSWER_TEXT, AT(baseline), .help = "behind the sandbox's own rules"},
+    {"baseline", ANSWER_TEXT, AT(baseline), .help = "after the sandbox's own rules"},
     {0},
 };
 #undef AT

@@ -156,7 +156,7 @@ int rpc_envelope_read(const char *bytes, size_t length, const char **text, size_
                          length - HEAD);
     if (length - HEAD > size)
         return error_set(err, ERROR_INVALID,
-                         "there is more behind the one envelope that this method takes");
+                         "there is more after the one envelope that this method takes");
     *text = bytes + HEAD;
     *text_length = size;
     return 0;

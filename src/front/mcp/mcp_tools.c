@@ -279,7 +279,7 @@ int mcp_list_tools(struct exchange *exchange, struct mcp_fault *fault)
 
     if (cursor && *cursor)
         return mcp_fail(fault, MCP_INVALID_PARAMS, 200,
-                        "cursor: there is one page of tools, and none behind it");
+                        "cursor: there is one page of tools, and none after it");
     struct json_writer *json = exchange_result_begin(exchange);
     json_key(json, "tools");
     json_list_begin(json);

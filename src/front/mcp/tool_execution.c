@@ -414,7 +414,7 @@ const struct answer_field tool_output_answer[] = {
     {"nextOffset", ANSWER_INTEGER, AT(next_offset), .help = "where to go on"},
     {"bytes", ANSWER_INTEGER, AT(bytes), .help = "written in all so far"},
     {"complete", ANSWER_BOOL, AT(is_complete), .is_needed = true,
-     .help = "there is nothing behind nextOffset, and nothing will come"},
+     .help = "there is nothing after nextOffset, and nothing will come"},
     {"next", ANSWER_TEXT, AT(next), .help = "what to do next"},
     {0},
 };

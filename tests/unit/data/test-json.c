@@ -276,7 +276,7 @@ TEST(errors_say_where_and_what)
         {"[\"a\tb\"]", "body: line 1, column 4: byte 0x09 must be escaped in a string"},
         {"[\"a\xff\"]", "body: line 1, column 4: byte 0xff in a string is not UTF-8"},
         {"[\"\\u12x4\"]", "body: line 1, column 4: '\\u' needs four hexadecimal digits"},
-        {"[\"\\q\"]", "body: line 1, column 4: 'q' stands where one of \" \\ / b f n r t u behind "
+        {"[\"\\q\"]", "body: line 1, column 4: 'q' stands where one of \" \\ / b f n r t u after "
                       "'\\' should be"},
         {"[1.]", "body: line 1, column 4: ']' stands where a digit should be"},
         {"{} x", "body: line 1, column 4: 'x' stands where the end should be"},

@@ -183,9 +183,9 @@ TEST(mistakes_are_explained)
     fails_with("a: [,]", "line 1, column 5: a value is missing before ','");
     fails_with("a: [b: c]",
                "line 1, column 6: a ':' in a list; write {key: value}, or put it in quotes");
-    fails_with("a: {b}", "line 1, column 6: a ':' is missing behind the key 'b'");
+    fails_with("a: {b}", "line 1, column 6: a ':' is missing after the key 'b'");
     fails_with("a: 'x' y",
-               "line 1, column 8: unexpected 'y' behind the value; put the value in quotes");
+               "line 1, column 8: unexpected 'y' after the value; put the value in quotes");
     fails_with("a: - b", "line 1, column 4: a list starts on the line below its key");
     fails_with("a: 1\n- b",
                "line 2, column 1: a '- ' item where a key belongs; indent it under its key");

@@ -121,9 +121,9 @@ TEST(what_is_no_key_is_refused_with_its_reason)
          "has another length"},
         {"ssh-ed25519 "
          "AAAAC3NzaC1lZDI1NTE5AAAAIC1xFkK3JrBEAWJ8qfusMvXIUw+xkDzE2wIlhxeSGkiBAAAABG1vcmU=",
-         "goes on behind the key"},
+         "goes on after the key"},
         {"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC1xFkK3JrBEAWJ8qfusMvXIUw+xkDzE2wIlhxeSGkiBAA==",
-         "goes on behind the key"},
+         "goes on after the key"},
         {"ecdsa-sha2-nistp256 "
          "AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAzODQAAABBBC1xFkK3JrBEAWJ8qfusMvXIUw+"
          "xkDzE2wIlhxeSGkiBLXEWQrcmsEQBYnyp+6wy9chTD7GQPMTbAiWHF5IaSIE=",
