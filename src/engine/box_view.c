@@ -213,7 +213,7 @@ static int run_changer(struct change *change, struct error *err)
 
 static int clone_shown(int dir_fd, const char *path, int *out, struct error *err)
 {
-    struct mount_attr attr = {.attr_set = SHOWN};
+    struct mount_attr attr = {.attr_set = SHOWN, .propagation = MS_PRIVATE};
     autofd fd = sys_open_tree(dir_fd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
     if (fd < 0 || sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0)

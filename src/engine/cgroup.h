@@ -69,10 +69,11 @@ struct cgroup_leaf {
 
 /*
  * Finds the hierarchies in /proc/self/mountinfo and makes `name` below our own group in each. On
- * pure v2, below our own group where it was delegated to us (systemd's Delegate=yes), else below
- * the top of the mount; cpu, memory and pids are enabled there, and the processes that stand in the
- * way of "no internal processes" are moved to the leaf `supervisor` beside it. ERROR_UNAVAILABLE
- * names what is missing and how to get it.
+ * pure v2, beside our own group where that is the leaf `supervisor` of one that was delegated to us
+ * (systemd's Delegate=yes with DelegateSubgroup=supervisor), else below the top of the mount; cpu,
+ * memory and pids are enabled there, and the processes that stand in the way of "no internal
+ * processes" are moved to the leaf `supervisor` beside it. ERROR_UNAVAILABLE names what is missing
+ * and how to get it.
  */
 int cgroup_root_open(const char *name, struct cgroup_root **out, struct error *err);
 /* The same with this mode or not at all. */

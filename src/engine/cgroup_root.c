@@ -336,17 +336,15 @@ static bool is_delegated(const char *path)
 }
 
 /*
- * Where our directory goes on pure v2: our own group where the service manager left it to us
- * (systemd marks it so), also when we sit in its supervisor leaf already; else the top, as it has
- * no processes or is ours, being a container's.
+ * Where our directory goes on pure v2: the group above ours where we were started in its leaf `supervisor` and the service manager left it to us
+ * (systemd marks it so); else the top, as it has no processes or is ours, being a container's. Never our own group: systemd starts a service
+ * again in the group of the service, and version 2 lets no process in while there are groups with controllers below it.
  */
 static char *v2_parent(const struct mounted *v2)
 {
     autofree char *own = xstrdup(v2->own);
     char *last = strrchr(own, '/');
 
-    if (is_delegated(own))
-        return xstrdup(own);
     if (last && strlen(own) > strlen(v2->top) && strcmp(last + 1, SUPERVISOR) == 0) {
         *last = '\0';
         if (is_delegated(own))

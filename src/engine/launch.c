@@ -260,11 +260,14 @@ static void close_network(struct launch *l)
     closep(&l->network_fd);
 }
 
-/* A detached mount of a directory (or file) of the host. userns_fd < 0: ids as they are. */
+/*
+ * A detached mount of a directory (or file) of the host. userns_fd < 0: ids as they are. Private: where the host's mounts are shared,
+ * as systemd makes them, what a box mounts in it would be mounted on the host too, and stay there.
+ */
 static int clone_mount(int dir_fd, const char *path, uint64_t set, uint64_t clear, int userns_fd,
                        int *out, struct error *err)
 {
-    struct mount_attr attr = {.attr_set = set, .attr_clr = clear};
+    struct mount_attr attr = {.attr_set = set, .attr_clr = clear, .propagation = MS_PRIVATE};
     unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (*path ? 0 : AT_EMPTY_PATH);
     autofd fd = sys_open_tree(dir_fd, path, flags);
     if (fd < 0)

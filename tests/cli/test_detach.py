@@ -124,3 +124,13 @@ def test_who_holds_the_volume_is_named(data):
         done = detach(data)
     assert done.returncode == 1
     assert f"process {os.getpid()} (" in done.stderr
+
+
+def test_nothing_of_a_sandbox_is_mounted_on_a_host_whose_mounts_are_shared(data):
+    """As systemd makes them: what is mounted in a sandbox must not come back to where its files are from."""
+    script = f"""mount --make-rshared / && {BURROW} run --data {data} --runtime host -- true && cat /proc/self/mountinfo && {BURROW} detach --data {data}"""
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script], capture_output=True, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL)
+    mounted = [line.split()[4] for line in done.stdout.splitlines()]
+    assert [path for path in mounted if path.startswith(f"{data}/")] == [f"{data}/volume"]
+    assert done.returncode == 0, done.stderr
