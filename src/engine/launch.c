@@ -367,6 +367,58 @@ static int clone_resolver(struct launch *l, struct error *err)
     return 0;
 }
 
+/* The length of the directory that all layers of the runtime lie in, without a slash at its end; 0 where there is none but the root. */
+static size_t find_shared(const struct box_spec *spec)
+{
+    const char *first = spec->layers[0];
+    const char *slash = strrchr(first, '/');
+    size_t length = slash ? (size_t)(slash - first) : 0;
+
+    for (size_t i = 1; i < spec->n_layers; i++) {
+        while (length > 0 &&
+               (strncmp(first, spec->layers[i], length) != 0 || spec->layers[i][length] != '/'))
+            do
+                length--;
+            while (length > 0 && first[length] != '/');
+    }
+    return length;
+}
+
+/* A directory of the mount that all of them share. False where it is another than its path says: something is mounted there. */
+static bool open_shared(const struct launch *l, const char *path, size_t length, int *out)
+{
+    autofd fd = sys_openat2(l->shared, path + length + 1, O_PATH | O_DIRECTORY | O_CLOEXEC, 0,
+                            RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    struct stat seen, real;
+
+    if (fd < 0 || fstat(fd, &seen) < 0 || stat(path, &real) < 0 || seen.st_dev != real.st_dev ||
+        seen.st_ino != real.st_ino)
+        return false;
+    *out = take_fd(fd);
+    return true;
+}
+
+/* A mount for each of many layers takes longer than all the rest: one serves all of them too. */
+static int clone_runtime(struct launch *l, struct error *err)
+{
+    const struct box_spec *spec = l->spec;
+    size_t length = l->engine->has_layer_fds && spec->n_layers > 1 ? find_shared(spec) : 0;
+
+    if (length > 0) {
+        autofree char *dir = xstrndup(spec->layers[0], length);
+        if (clone_mount(AT_FDCWD, dir, LAYER_FLAGS, 0, l->userns_fd, &l->shared, err) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < spec->n_layers; i++) {
+        int *out = &l->layers[l->n_layers];
+        if (!(length > 0 && open_shared(l, spec->layers[i], length, out)) &&
+            clone_mount(AT_FDCWD, spec->layers[i], LAYER_FLAGS, 0, l->userns_fd, out, err) < 0)
+            return -1;
+        l->n_layers++;
+    }
+    return 0;
+}
+
 static int clone_layers(struct launch *l, struct error *err)
 {
     if (clone_all_saved(l, err) < 0 || clone_resolver(l, err) < 0 ||
@@ -374,12 +426,8 @@ static int clone_layers(struct launch *l, struct error *err)
             0)
         return -1;
     l->n_layers++;
-    for (size_t i = 0; i < l->spec->n_layers; i++) {
-        if (clone_mount(AT_FDCWD, l->spec->layers[i], LAYER_FLAGS, 0, l->userns_fd,
-                        &l->layers[l->n_layers], err) < 0)
-            return -1;
-        l->n_layers++;
-    }
+    if (clone_runtime(l, err) < 0)
+        return -1;
     if (volume_scheme(l->engine->volume) == VOLUME_TMPFS)
         return map_scratch(l, err);
     return clone_mount(l->scratch_fd, "", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, 0, l->userns_fd,
@@ -462,6 +510,7 @@ static void close_mounts(struct launch *l)
     while (l->n_mounts > 0)
         closep(&l->mounts[--l->n_mounts]);
     closep(&l->saved);
+    closep(&l->shared);
     closep(&l->upper);
     closep(&l->dev);
     closep(&l->meminfo);
@@ -670,6 +719,7 @@ static void spend_all(struct launch *l)
         box->listener_file = file_of(l->listener_fd);
     spend(box, &l->upper);
     spend(box, &l->saved);
+    spend(box, &l->shared);
     spend(box, &l->dev);
     spend(box, &l->meminfo);
     spend(box, &l->network_fd);
@@ -703,6 +753,7 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
         .oom_fd = -1,
         .oom_adj_fd = -1,
         .saved = -1,
+        .shared = -1,
         .upper = -1,
         .dev = -1,
         .meminfo = -1,

@@ -142,8 +142,9 @@ struct launch {
     int oom_adj_fd;                // opened by the box half
     int layers[LAUNCH_MAX_LAYERS]; // detached idmapped mounts, top first
     unsigned n_layers;
-    int saved; // the same of the directory the volume's layers lie in
-    int upper; // the same of the scratch
+    int saved;  // the same of the directory the volume's layers lie in
+    int shared; // and of the one that all layers of the runtime lie in
+    int upper;  // the same of the scratch
     int dev, meminfo;
     int binds[LAUNCH_MAX_BINDS];
     unsigned n_binds;

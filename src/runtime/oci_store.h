@@ -18,7 +18,7 @@
 #define OCI_LAYER_PATH (OCI_LAYER_NAME + 8) // with OCI_STORE before it
 
 /* As many layers a box may start from, besides the runtime's own; more are made fewer, so that starting stays quick. */
-#define OCI_KEPT_LAYERS 8
+#define OCI_KEPT_LAYERS 16
 
 struct oci_store;
 

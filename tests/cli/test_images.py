@@ -190,15 +190,17 @@ def test_a_layer_may_hide_all_below_it(shared, tmp_path):
 
 # ---- many layers ----
 
-@pytest.mark.parametrize("count", [10, 60])
+@pytest.mark.parametrize("count", [16, 17, 60])
 def test_many_layers_become_few(shared, tmp_path, count):
+    """Sixteen are taken as they are: making one of them would copy every file."""
     layers = [layer(*system())]
     for i in range(1, count):
         layers.append(layer(entry(f"n/{i}", str(i)), entry("last", str(i)), entry(f"n/.wh.{i - 3}", "")))
     layout = oci.Layout(tmp_path / "image")
     shared.add("many", layout.index(layout.image(layers)))
     manifest = next((shared.path / "runtimes/many").glob(".latest-*/manifest")).read_text()
-    assert 1 <= sum(line.startswith("layer ") for line in manifest.splitlines()) <= 8
+    used = sum(line.startswith("layer ") for line in manifest.splitlines())
+    assert used == {16: 16, 17: 2, 60: 15}[count]
     left = shared.sh("many", "cat /last; echo; ls /n").split()
     assert left[0] == str(count - 1)
     assert sorted(map(int, left[1:])) == [count - 3, count - 2, count - 1]

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starting boxes, and failing to: every step once, and nothing of it may stay. */
+#include "base/fd.h"
 #include "base/mem.h"
 #include "box_fixture.h"
 #include "box_stock.h"
@@ -7,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -156,6 +158,71 @@ BOX_TEST(a_spec_that_cannot_be_is_refused_by_a_sentence_and_leaves_nothing)
     check_refused(&spec, "hostname");
     spec.hostname = "";
     check_refused(&spec, "hostname");
+}
+
+static void put_text(const char *dir, const char *name, const char *text)
+{
+    char path[300];
+
+    CHECK(mkdir(dir, 0755) == 0 || errno == EEXIST);
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    autofd fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    CHECK(fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0);
+}
+
+BOX_TEST(many_layers_of_a_runtime_lie_over_each_other)
+{
+    char dirs[40][240];
+    const char *layers[41];
+    struct box_spec spec = plain_spec();
+
+    for (unsigned i = 0; i < ARRAY_SIZE(dirs); i++) {
+        char name[16];
+        (void)snprintf(dirs[i], sizeof dirs[i], "%s-over-%u", layer_dir, i);
+        (void)snprintf(name, sizeof name, "only-%u", i);
+        put_text(dirs[i], "same", name);
+        put_text(dirs[i], name, "x");
+        layers[i] = dirs[i];
+    }
+    layers[ARRAY_SIZE(dirs)] = layer_dir;
+    spec.layers = layers;
+    spec.n_layers = ARRAY_SIZE(layers);
+    struct box *box = launch(&spec);
+    run_well(box, "cat /same");
+    CHECK_STR(last_output(), "only-0");
+    run_well(box, "cat /only-39");
+    CHECK_STR(last_output(), "x");
+    run_well(box, "cat /only-0");
+    end(box);
+}
+
+BOX_TEST(a_layer_that_something_is_mounted_on_is_what_is_mounted)
+{
+    char real[200], top[200], mounted[240], below[240];
+    const char *layers[2] = {mounted, below};
+    struct box_spec spec = plain_spec();
+
+    (void)snprintf(real, sizeof real, "%s-real", layer_dir);
+    (void)snprintf(top, sizeof top, "%s-top", layer_dir);
+    (void)snprintf(mounted, sizeof mounted, "%s/mounted", top);
+    (void)snprintf(below, sizeof below, "%s/below", top);
+    put_text(real, "which", "mounted");
+    CHECK(mkdir(top, 0755) == 0 || errno == EEXIST);
+    put_text(mounted, "which", "hidden");
+    put_text(below, "which", "hidden");
+    CHECK(mount(real, mounted, NULL, MS_BIND, NULL) == 0);
+    CHECK(mount(layer_dir, below, NULL, MS_BIND, NULL) == 0);
+    spec.layers = layers;
+    spec.n_layers = ARRAY_SIZE(layers);
+    struct error err = {0};
+    struct box *box = NULL;
+    int result = box_launch(engine, &spec, &box, &err);
+    CHECK(umount2(mounted, MNT_DETACH) == 0 && umount2(below, MNT_DETACH) == 0);
+    CHECK_OK(result, err);
+    own(box);
+    run_well(box, "cat /which");
+    CHECK_STR(last_output(), "mounted");
+    end(box);
 }
 
 BOX_TEST(a_box_too_small_for_its_own_start_says_so)
