@@ -9,12 +9,14 @@
 #include "engine/kernel.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
 #define OPEN_TRIES 100
-#define PATH_DEPTH 2048 // more directories above each other than a path can name
+#define PATH_DEPTH 2048       // more directories above each other than a path can name
+#define FIRST_USER_GROUP 1000 // below are groups of the system: disk, docker, shadow, sudo …
 
 static int tell_open(const char *path, struct error *err)
 {
@@ -147,7 +149,21 @@ int host_dir_refuse(int fd, const char *own, struct error *err)
     return 0;
 }
 
-/* Root's own may only be read: a box that writes as root could leave programs there that make anybody root. */
+/* Whether it belongs to a group of the system that is not its owner's own: members may do what the owner may not. */
+static bool is_foreign_system_group(const struct stat *info)
+{
+    struct passwd entry, *found = NULL;
+    char text[4096];
+
+    return info->st_gid < FIRST_USER_GROUP &&
+           (getpwuid_r(info->st_uid, &entry, text, sizeof text, &found) != 0 || !found ||
+            found->pw_gid != info->st_gid);
+}
+
+/*
+ * Root's own may only be read: a box that writes as root could leave programs there that make anybody root. Groups of the system are
+ * rights, too, and a set-group-id program that a box leaves would hand them to everybody.
+ */
 static int check_owner(const struct box_mount *mount, const struct stat *info, struct error *err)
 {
     if (!S_ISDIR(info->st_mode))
@@ -158,6 +174,13 @@ static int check_owner(const struct box_mount *mount, const struct stat *info, s
                          "the directory for '%.200s' belongs to %s, and no sandbox writes as that: "
                          "mount it read-only, or give it to a user and group with chown",
                          mount->box, info->st_uid == 0 ? "root" : "the group of root");
+    if (!mount->is_read_only && is_foreign_system_group(info))
+        return error_set(
+            err, ERROR_INVALID,
+            "the directory for '%.200s' belongs to group %u, which is the system's, and no "
+            "sandbox writes as that: mount it read-only, or give it to a group of its "
+            "owner's with chgrp",
+            mount->box, info->st_gid);
     return 0;
 }
 

@@ -525,6 +525,8 @@ static int make_link(struct launch *l, struct error *err)
         .max_files = l->max_files,
     };
 
+    for (size_t i = 0; i < l->spec->n_mounts; i++)
+        boot.drops_set_ids |= !l->spec->mounts[i].is_read_only;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return error_sys(err, "make a socket pair");
     l->box->control = pair[0];

@@ -65,6 +65,7 @@ struct link_boot {
     uint32_t is_one_shot;
     uint32_t owner_loss; // enum box_owner_loss
     uint32_t max_files;
+    uint32_t drops_set_ids; // it writes into directories of the host: init/set_ids.h
 };
 
 struct link_hello {

@@ -20,6 +20,7 @@ static atomic_int n_conversations;
 
 struct conversation {
     int sock;
+    bool drops_set_ids;
     struct user_info user;
     char base[4096];
     char name[320];
@@ -38,6 +39,7 @@ static void *converse(void *data)
             .groups = c->user.groups,
             .n_groups = c->user.n_groups,
             .base = *c->base ? c->base : c->user.home,
+            .drops_set_ids = c->drops_set_ids,
         };
         files_serve(c->sock, &who);
     } else {
@@ -58,7 +60,7 @@ static void refuse(int sock, enum error_reason reason, const char *sentence)
     (void)close(sock);
 }
 
-void conversation_start(int sock, const char *user, const char *base)
+void conversation_start(int sock, const char *user, const char *base, bool drops_set_ids)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -74,6 +76,7 @@ void conversation_start(int sock, const char *user, const char *base)
         return;
     }
     c->sock = sock;
+    c->drops_set_ids = drops_set_ids;
     (void)strcpy(c->name, user);
     (void)strcpy(c->base, base);
     (void)pthread_attr_init(&attributes);

@@ -4,6 +4,7 @@
  * Threads: one thread; PID 1's loop.
  */
 #pragma once
+#include <stdbool.h>
 
 /* Takes the socket. `base` is what relative paths start from ("": the user's home). Refusal closes the socket. */
-void conversation_start(int sock, const char *user, const char *base);
+void conversation_start(int sock, const char *user, const char *base, bool drops_set_ids);

@@ -44,6 +44,7 @@ static int begin(struct talk *talk, const struct files_user *who, struct error *
 {
     if (become(who) < 0)
         return error_sys(err, "become user %u of group %u", who->uid, who->gid);
+    talk->drops_set_ids = who->drops_set_ids;
     talk->base = inside_dir(AT_FDCWD, who->base, false, err);
     return talk->base < 0 ? -1 : 0;
 }
@@ -222,6 +223,7 @@ static struct talk *talk_new(int sock)
     if (talk) {
         talk->sock = sock;
         talk->base = -1;
+        talk->drops_set_ids = false;
     }
     return talk;
 }

@@ -5,6 +5,7 @@
  * Threads: one per object; a conversation has a thread of its own.
  */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +13,8 @@ struct files_user {
     uint32_t uid, gid;
     const uint32_t *groups; // supplementary
     size_t n_groups;
-    const char *base; // absolute: what relative paths start from
+    const char *base;   // absolute: what relative paths start from
+    bool drops_set_ids; // of modes that are asked for: init/set_ids.h
 };
 
 /*

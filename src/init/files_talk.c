@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@ int talk_next(struct talk *talk)
         !files_request_parse(&frame, &request))
         return TALK_OVER;
     talk->request = request.fixed;
+    if (talk->drops_set_ids && talk->request.mode != FILES_KEEP_MODE)
+        talk->request.mode &= ~(uint32_t)(S_ISUID | S_ISGID);
     talk->type = frame.type;
     talk->flags = frame.flags;
     talk->is_taking =

@@ -20,6 +20,7 @@ struct talk {
     int base; // O_PATH directory that relative paths start from
     struct files_request_wire request;
     uint16_t type, flags;     // of the request
+    bool drops_set_ids;       // of modes that are asked for
     bool is_taking;           // the asker's frames are under way until COMMIT or ABORT
     struct files_total total; // goes into END
     size_t out_used;          // bytes of items gathered in `out`

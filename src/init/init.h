@@ -86,6 +86,7 @@ struct init {
     bool is_one_shot;
     bool is_control_full; // wait until the engine has read
     bool is_staying;
+    bool drops_set_ids;
     unsigned n_processes;
     struct process *processes;
     uint64_t output_announced_us; // when OUTPUT was last sent

@@ -66,6 +66,7 @@ static bool read_boot(struct init *init)
         .max_files = boot.max_files,
         .is_one_shot = boot.is_one_shot,
         .is_staying = boot.owner_loss == BOX_STAY,
+        .drops_set_ids = boot.drops_set_ids,
     };
     for (int fd = BOOT_CONTROL; fd < BOOT_FDS_END; fd++)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);

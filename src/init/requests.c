@@ -109,7 +109,7 @@ static void on_collect(struct init *init, const struct link_message *message)
         process_remove(init, process);
 }
 
-static void on_files(struct link_message *message)
+static void on_files(const struct init *init, struct link_message *message)
 {
     const char *user = message->payload;
     const char *end = user + message->header.length;
@@ -119,7 +119,7 @@ static void on_files(struct link_message *message)
         return;
     int sock = message->fds[0];
     message->fds[0] = -1;
-    conversation_start(sock, user, base);
+    conversation_start(sock, user, base, init->drops_set_ids);
 }
 
 /* What it was to be started with could not be received. Of other messages the other end sees that what it sent along was closed. */
@@ -158,7 +158,7 @@ int serve_control(struct init *init)
         on_collect(init, &message);
         break;
     case LINK_FILES:
-        on_files(&message);
+        on_files(init, &message);
         break;
     case LINK_INPUT:
         on_input(init, &message);

@@ -8,9 +8,11 @@
 #include "base/auto.h"
 #include "engine/kernel.h"
 #include "engine/raw.h"
+#include "init/set_ids.h"
 #include "init/users.h"
 
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +51,7 @@ struct spawn {
     int tasks_fd;   // v1 leaf
     int program_fd; // executed in the place of argv[0]; -1: none
     uint32_t max_files;
-    bool has_terminal;
+    bool has_terminal, drops_set_ids;
     // How a file begins that is there, although executing it says that something is not.
     char head[96];
     char candidate[MAX_PATH];
@@ -120,6 +122,13 @@ static void become_user(struct spawn *s)
         code = RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (code < 0)
         give_up(s, "become the user", code);
+}
+
+static void drop_set_ids(struct spawn *s)
+{
+    long code = RAW(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &set_ids_filter, 0, 0);
+    if (code < 0)
+        give_up(s, "filter set-id bits", code);
 }
 
 static long open_dir(const char *path)
@@ -223,6 +232,8 @@ static void child_main(void *data)
     limit_files(s);
     become_user(s);
     enter_cwd(s);
+    if (s->drops_set_ids)
+        drop_set_ids(s);
     (void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, 8, 0);
     if (s->program_fd >= 0)
         give_up(s, "execute", RAW(SYS_execveat, PROGRAM_FD, "", s->argv, s->env, AT_EMPTY_PATH));
@@ -500,6 +511,7 @@ void spawn_start(struct init *init, struct process *process, struct link_message
     s->tasks_fd = tasks_fd;
     s->program_fd = program_fd;
     s->max_files = init->max_files;
+    s->drops_set_ids = init->drops_set_ids;
     if (find_user(view->user, &s->user, text, sizeof text) < 0)
         end_at_once(process, CAUSE_NOT_RUN, 126, EINVAL, "%s", text);
     else if (!copy_strings(s, view))

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """--mount: directories of the host in sandboxes, here and on a server, and what hostile ones try with them."""
 import ctypes
+import grp
 import os
 import pathlib
+import pwd
 import shutil
 import stat
 import subprocess
@@ -130,6 +132,45 @@ def test_no_sandbox_writes_as_root(local, tmp_path):
     assert "the group of root" in local("--mount", f"{given}:/m", "--", "true", code=125).stderr
 
 
+# Every call that gives a file a mode, with bits that make whoever runs it its owner; -1 is "the directory", 0o102 "write, make".
+SET_IDS = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+name, at, how = b"%d", -100, (ctypes.c_uint64 * 3)(0o102, 0o4755, 0)
+open("plain", "w").close()
+fd = os.open("plain", os.O_RDWR)
+for i, call in enumerate([(90, b"plain", 0o4755), (91, fd, 0o2755), (268, at, b"plain", 0o6755), (452, at, b"plain", 0o4755, 0), (2, name % 4, 0o102, 0o4755),
+                          (85, name % 5, 0o2755), (257, at, name % 6, 0o102, 0o6755), (257, at, b".", 0o20200002, 0o4755), (437, at, name % 8, how, 24),
+                          (133, name % 9, 0o104755, 0), (259, at, name % 10, 0o102755, 0)]):
+    ctypes.set_errno(0)
+    code = libc.syscall(*call)
+    print(i, "made it" if code >= 0 else errno.errorcode[ctypes.get_errno()])
+os.chmod("plain", 0o755)
+os.close(os.open("more", os.O_CREAT | os.O_WRONLY, 0o1777))
+"""
+
+
+def test_no_program_is_left_that_makes_others_its_owner(local, shared):
+    done = local("--mount", f"{shared}:/m", "-w", "/m", "--", "python3", "-c", SET_IDS)
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["EPERM"] * 8 + ["ENOSYS"] + ["EPERM"] * 2
+    assert sorted(path.name for path in shared.iterdir()) == ["more", "plain"]
+    assert not any(path.stat().st_mode & 0o6000 for path in shared.iterdir())
+    # elsewhere they stay what they are: packages want them, and they mean nothing inside
+    assert local("--", "sh", "-c", "cd /tmp; touch f; chmod 6755 f; stat -c %a f").stdout == "6755\n"
+
+
+def test_no_sandbox_writes_as_a_group_of_the_system(local, shared):
+    """A set-group-id program that it left there would make everybody on the machine a member."""
+    os.chown(shared, OWNER, grp.getgrnam("disk").gr_gid)
+    refused = local("--mount", f"{shared}:/m", "--", "touch", "/m/f", code=125)
+    assert "which is the system's" in refused.stderr and "chgrp" in refused.stderr
+    assert local("--mount", f"{shared}:/m:ro", "--", "ls", "/m").stdout == ""
+    daemon = pwd.getpwnam("www-data")  # its group is its own
+    allow(shared, daemon.pw_uid, daemon.pw_gid)
+    local("--mount", f"{shared}:/m", "--", "touch", "/m/f")
+    assert (shared / "f").stat().st_gid == daemon.pw_gid
+
+
 def test_what_is_mounted_below_stays_outside(local, shared):
     (shared / "sub").mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "none", shared / "sub"], check=True)
@@ -189,6 +230,19 @@ def test_a_sandbox_has_what_was_allowed(cli, allowed):
     assert (path / "up").stat().st_uid == OWNER
     cli("delete", "plain", "--confirm")
     assert (path / "f").exists()
+
+
+def test_files_written_for_others_get_no_set_id_bits_there(host, cli, allowed):
+    path = directory(allowed, "bits")
+    made = cli.json("create", "--name", "bits", "--mount", f"{path}:/data")
+    place = f"/api/v1/sandboxes/{made['id']}/files"
+    assert host.client.put(f"{place}?mode=6755&path=/data/new", b"x", headers={"Content-Type": "application/octet-stream"}).status < 300
+    os.chmod(path / "new", 0o6755)
+    cli("fs", "cp", path / "new", "bits:/data/copy")
+    assert {found.name: oct(found.stat().st_mode)[-4:] for found in path.iterdir()} == {"new": "6755", "copy": "0755"}
+    assert host.client.put(f"{place}?mode=6755&path=/data/new", b"x", headers={"Content-Type": "application/octet-stream"}).status < 300
+    assert oct((path / "new").stat().st_mode)[-4:] == "0755"
+    cli("delete", "bits", "--confirm")
 
 
 def test_one_run_has_it_too(host, cli, allowed):
