@@ -52,44 +52,68 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median time of a program from its spawn to its end, in microseconds. */
-static int spawn_many(unsigned count, unsigned gap_ms, char **argv)
+/* From the spawn of a program to its end, in microseconds; 0 when it failed. */
+static uint64_t spawn_one(char **argv, const posix_spawn_file_actions_t *actions)
 {
-    uint64_t *took = calloc(count, sizeof *took);
+    pid_t child;
+    int status = 0;
+    uint64_t since = now_us();
+    int failed = posix_spawn(&child, argv[0], actions, NULL, argv, environ);
+
+    if (failed || waitpid(child, &status, 0) < 0 || status != 0) {
+        (void)fprintf(stderr, "%s: failed (%s, status %x)\n", argv[0], strerror(failed), status);
+        return 0;
+    }
+    return now_us() - since + 1;
+}
+
+/* Two programs turn by turn, so that whatever else the machine does disturbs both: the median of each. */
+static int spawn_both(unsigned count, unsigned gap_ms, char **first, char **second)
+{
+    uint64_t *took = calloc(2 * (size_t)count, sizeof *took);
     posix_spawn_file_actions_t actions;
 
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
     (void)posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", 1, 0);
-    for (unsigned i = 0; took && i < count; i++) {
-        pid_t child;
-        int status = 0;
+    for (unsigned i = 0; took && i < 2 * count; i++) {
+        uint64_t *one = took + (i % 2 ? count : 0) + i / 2;
         (void)usleep(gap_ms * 1000);
-        uint64_t since = now_us();
-        int failed = posix_spawn(&child, argv[0], &actions, NULL, argv, environ);
-        if (failed || waitpid(child, &status, 0) < 0 || status != 0) {
-            (void)fprintf(stderr, "%s: failed (%s, status %x)\n", argv[0], strerror(failed),
-                          status);
+        *one = spawn_one(i % 2 ? second : first, &actions);
+        if (!*one)
             return 1;
-        }
-        took[i] = now_us() - since;
     }
     if (!took)
         return 1;
     qsort(took, count, sizeof *took, compare);
-    (void)printf("%llu\n", (unsigned long long)took[count / 2]);
+    qsort(took + count, count, sizeof *took, compare);
+    (void)printf("%llu %llu\n", (unsigned long long)took[count / 2],
+                 (unsigned long long)took[count + count / 2]);
     free(took);
     return 0;
+}
+
+/* The words behind the one that parts two commands, which ends the first; or NULL. */
+static char **part(char **words)
+{
+    for (; *words; words++) {
+        if (strcmp(*words, "beside") == 0 && words[1]) {
+            *words = NULL;
+            return words + 1;
+        }
+    }
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "request") == 0)
         return request(argv[2], argv[3]);
-    if (argc >= 5 && strcmp(argv[1], "spawn") == 0)
-        return spawn_many((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), argv + 4);
-    (void)fputs(
-        "usage: bench-cli request SOCKET TARGET | spawn COUNT GAP-MS PROGRAM [ARGUMENT...]\n",
-        stderr);
+    char **second = argc >= 7 && strcmp(argv[1], "spawn") == 0 ? part(argv + 5) : NULL;
+    if (second)
+        return spawn_both((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), argv + 4, second);
+    (void)fputs("usage: bench-cli request SOCKET TARGET | spawn COUNT GAP-MS PROGRAM [ARGUMENT...] "
+                "beside PROGRAM [ARGUMENT...]\n",
+                stderr);
     return 2;
 }

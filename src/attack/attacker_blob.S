@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Includes the built burrow-attacker; ATTACKER_PATH comes from the build. */
-    .section .rodata
+    .section .blob, "a", @progbits // apart from what is read at every start
     .balign 16
     .global burrow_attacker_start
     .hidden burrow_attacker_start

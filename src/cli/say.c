@@ -248,11 +248,17 @@ const char *say_ago(const char *time, char text[SAY_TEXT])
     return text;
 }
 
+/* Looked at once: every cell of a table asks. */
 static bool may_colour(int fd)
 {
-    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+    static enum { NOT_LOOKED, PLAIN, COLOURED } known[STDERR_FILENO + 1];
 
-    return isatty(fd) && !(none && *none) && !(term && strcmp(term, "dumb") == 0);
+    if (known[fd] == NOT_LOOKED) {
+        const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+        bool may = isatty(fd) && !(none && *none) && !(term && strcmp(term, "dumb") == 0);
+        known[fd] = may ? COLOURED : PLAIN;
+    }
+    return known[fd] == COLOURED;
 }
 
 bool say_has_colours(void)

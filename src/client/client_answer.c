@@ -5,7 +5,6 @@
 #include "base/auto.h"
 #include "base/mem.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,12 +72,10 @@ enum burrow_kind burrow_value_kind(const struct burrow_value *value)
 const struct burrow_value *burrow_get(const struct burrow_value *map, const char *path)
 {
     const struct data_value *value = inside(map);
-    char name[128];
 
     while (value && *path) {
         size_t length = strcspn(path, ".");
-        (void)snprintf(name, sizeof name, "%.*s", (int)length, path);
-        value = value_get(value, name);
+        value = value_get_part(value, path, length);
         path += length + (path[length] == '.');
     }
     return outside(value);

@@ -115,17 +115,20 @@ void wire_target_clear(struct wire_target *target)
 static int wait_for(int fd, short events, int wait_ms, int cancel_fd, struct burrow_error *err)
 {
     struct pollfd fds[] = {{.fd = fd, .events = events}, {.fd = cancel_fd, .events = POLLIN}};
-    uint64_t until = clock_monotonic_ms() + (wait_ms > 0 ? (uint64_t)wait_ms : 0);
+    int rest = wait_ms < 0 ? -1 : wait_ms;
+    uint64_t until =
+        0; // from the first interruption on: hardly any wait has one, and no clock is read for the others
 
     for (;;) {
-        int rest = wait_ms;
-        if (wait_ms > 0) {
-            uint64_t now = clock_monotonic_ms();
-            rest = now < until ? (int)(until - now) : 0;
-        }
-        int ready = poll(fds, cancel_fd >= 0 ? 2 : 1, rest < 0 ? -1 : rest);
-        if (ready < 0 && errno == EINTR)
+        int ready = poll(fds, cancel_fd >= 0 ? 2 : 1, rest);
+        if (ready < 0 && errno == EINTR && rest < 0)
             continue;
+        if (ready < 0 && errno == EINTR) {
+            uint64_t now = clock_monotonic_ms();
+            until = until ? until : now + (uint64_t)rest;
+            rest = now < until ? (int)(until - now) : 0;
+            continue;
+        }
         if (ready < 0)
             return client_fail_sys(err, BURROW_LOCAL, "wait for the server");
         if (fds[1].revents && cancel_fd >= 0)

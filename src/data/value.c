@@ -56,8 +56,11 @@ struct data_value *value_add(struct data_document *document, struct data_value *
 
 struct data_value *value_get(const struct data_value *map, const char *key)
 {
-    size_t length = strlen(key);
+    return value_get_part(map, key, strlen(key));
+}
 
+struct data_value *value_get_part(const struct data_value *map, const char *key, size_t length)
+{
     if (!map || map->kind != VALUE_MAP)
         return NULL;
     for (struct data_value *member = map->first; member; member = member->next)

@@ -60,6 +60,8 @@ struct data_value *value_add(struct data_document *document, struct data_value *
 
 /* The member `key` of a map; NULL when it is not there, or `map` is NULL or not a map. */
 struct data_value *value_get(const struct data_value *map, const char *key);
+/* The same by the first bytes of `key`. */
+struct data_value *value_get_part(const struct data_value *map, const char *key, size_t length);
 
 /* "a string", "a list" … for sentences. */
 const char *value_kind_name(enum value_kind kind);

@@ -567,11 +567,11 @@ static int send_data(struct ask *ask, files_fill fill, void *data, uint64_t size
                      struct error *err)
 {
     if (!ask->out)
-        ask->out = xcalloc(1, FILES_MAX_DATA);
+        ask->out = xcalloc(1, FILES_PIECE);
     while (size > 0) {
         if (has_early_answer(ask))
             return 1;
-        size_t room = size < FILES_MAX_DATA ? (size_t)size : FILES_MAX_DATA;
+        size_t room = size < FILES_PIECE ? (size_t)size : FILES_PIECE;
         ssize_t got = fill(data, ask->out, room, err);
         if (got < 0)
             return -1;

@@ -35,6 +35,8 @@
 #define FILES_MAX_ID 65535u          // a box has 65536 user and group ids
 #define FILES_KEEP_ID UINT32_MAX     // CHOWN: leave it as it is
 #define FILES_MAX_DATA (FILES_MAX_FRAME - (uint32_t)sizeof(struct files_header))
+#define FILES_PIECE                                                                                \
+    (FILES_MAX_FRAME - 4096u) // of a file's bytes that are sent at once: whole pages
 
 enum files_type {
     FILES_READ = 1,

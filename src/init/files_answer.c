@@ -55,7 +55,7 @@ static int send_file(struct talk *talk, int fd, struct error *err)
     off_t at = (off_t)talk->request.offset;
     for (;;) {
         // one more than wanted is asked for, to know whether there is more
-        size_t want = left < FILES_MAX_DATA ? (size_t)left + 1 : FILES_MAX_DATA;
+        size_t want = left < FILES_PIECE ? (size_t)left + 1 : FILES_PIECE;
         ssize_t got = pread(fd, talk->out, want, at);
         if (got < 0)
             return error_path(err, "read " INSIDE_SHOWN, talk->path);

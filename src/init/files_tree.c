@@ -84,7 +84,7 @@ static int export_data(struct talk *talk, int fd, uint64_t size)
 {
     uint64_t left = size;
     while (left > 0) {
-        size_t want = left < FILES_MAX_DATA ? (size_t)left : FILES_MAX_DATA;
+        size_t want = left < FILES_PIECE ? (size_t)left : FILES_PIECE;
         ssize_t got = read(fd, talk->out, want);
         if (got <= 0) {
             memset(talk->out, 0, want);
