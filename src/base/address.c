@@ -189,3 +189,69 @@ bool networks_have(const struct networks *networks, const struct sockaddr *addre
     }
     return false;
 }
+
+// ---- addresses with ports ----
+
+bool address_read(const char *text, unsigned port, struct sockaddr_in6 *out)
+{
+    char mapped[80];
+
+    *out = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    if (inet_pton(AF_INET6, text, &out->sin6_addr) == 1)
+        return true;
+    (void)snprintf(mapped, sizeof mapped, "::ffff:%.40s", text);
+    return strchr(text, '.') && inet_pton(AF_INET6, mapped, &out->sin6_addr) == 1;
+}
+
+static bool read_port(const char *text, unsigned *port)
+{
+    char *end = NULL;
+
+    *port = (unsigned)strtoul(text, &end, 10);
+    return strspn(text, "0123456789") == strlen(text) && strlen(text) <= 5 && *port > 0 &&
+           *port < 65536;
+}
+
+/* Writes into the text. */
+static bool read_with_port(char *text, unsigned port, struct sockaddr_in6 *out)
+{
+    char *colon = strrchr(text, ':');
+
+    if (text[0] == '[') {
+        char *end = strchr(text, ']');
+        if (!end || (end[1] && (end[1] != ':' || !read_port(end + 2, &port))))
+            return false;
+        *end = '\0';
+        text++;
+    } else if (colon && strchr(text, ':') == colon) {
+        *colon = '\0';
+        if (!read_port(colon + 1, &port))
+            return false;
+    }
+    return address_read(text, port, out);
+}
+
+int addresses_read(const char *text, unsigned port, struct sockaddr_in6 *out, size_t most,
+                   size_t *count, struct error *err)
+{
+    autofree char *copy = xstrdup(text);
+    char *rest = copy;
+
+    *count = 0;
+    for (char *word; (word = strsep(&rest, ", "));) {
+        char whole[80];
+        if (!*word)
+            continue;
+        (void)snprintf(whole, sizeof whole, "%.60s", word);
+        if (*count == most)
+            return error_set(err, ERROR_INVALID, "'%.200s' are more than %zu addresses", text,
+                             most);
+        if (!read_with_port(word, port, &out[*count]))
+            return error_set(err, ERROR_INVALID,
+                             "'%s' is no address; write such as 192.0.2.53, 192.0.2.53:5353 or "
+                             "[2001:db8::53]:5353, with commas between several",
+                             whole);
+        ++*count;
+    }
+    return 0;
+}

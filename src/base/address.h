@@ -31,3 +31,12 @@ int networks_read(const char *text, struct networks *out, struct error *err);
 void networks_clear(struct networks *networks);
 /* Whether it is in one of them; of an address of version 4 inside one of version 6, that counts. */
 bool networks_have(const struct networks *networks, const struct sockaddr *address);
+
+/*
+ * Addresses with commas or spaces between, each perhaps with a port ("192.0.2.53", "192.0.2.53:5353", "2001:db8::53", "[::1]:5353") in place of this one, as
+ * those of version 6. ERROR_INVALID names the one that is none, or says that there are more than `most`; *count of them were read.
+ */
+int addresses_read(const char *text, unsigned port, struct sockaddr_in6 *out, size_t most,
+                   size_t *count, struct error *err);
+/* One address without a port. */
+bool address_read(const char *text, unsigned port, struct sockaddr_in6 *out);

@@ -32,6 +32,8 @@ int run_network_read(struct run_options *options, struct run_network *network, s
 {
     struct policy *policy = &network->policy;
 
+    if (egress_check_resolvers(options->network_dns, err) < 0)
+        return -1;
     options->has_network |= options->allow.count + options->deny.count > 0;
     if (!options->has_network)
         return 0;

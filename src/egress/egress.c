@@ -3,6 +3,7 @@
 #include "egress/egress.h"
 #include "egress/egress_address.h"
 
+#include "base/address.h"
 #include "base/child.h"
 #include "base/lock.h"
 #include "base/mem.h"
@@ -240,6 +241,18 @@ static int call_again(struct egress *egress, uint32_t kind, const void *data, si
 static char *copy(const char *text)
 {
     return text && *text ? xstrdup(text) : NULL;
+}
+
+int egress_check_resolvers(const char *resolvers, struct error *err)
+{
+    struct sockaddr_in6 found[EGRESS_RESOLVERS];
+    size_t count = 0;
+
+    if (!resolvers || !*resolvers)
+        return 0;
+    if (addresses_read(resolvers, EGRESS_DNS_PORT, found, ARRAY_SIZE(found), &count, err) < 0)
+        return error_wrap(err, "network-dns");
+    return count ? 0 : error_set(err, ERROR_INVALID, "network-dns names no address");
 }
 
 int egress_open(const struct egress_settings *settings, struct egress **out, struct error *err)

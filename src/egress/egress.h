@@ -25,6 +25,8 @@ struct egress_settings {
     const char *
         proxy; // "http://proxy.example:3128": what is read here goes out through it; NULL: directly
 };
+/* Whether all of `resolvers` are addresses; ERROR_INVALID names the one that is none. NULL and "" are fine. */
+int egress_check_resolvers(const char *resolvers, struct error *err);
 /* Connects to the program of this data directory, and starts it where there is none. */
 int egress_open(const struct egress_settings *settings, struct egress **out, struct error *err);
 void egress_free(struct egress *egress); // the program stays

@@ -13,6 +13,8 @@
 #define EGRESS_KEY "egress.key" // the authority, with its key: nobody but the supervisor reads it
 #define EGRESS_MAX_PINS 512     // in one frame
 #define EGRESS_MAX_SECRETS 64   // of one box
+#define EGRESS_RESOLVERS 3      // that are asked for names
+#define EGRESS_DNS_PORT 53
 
 enum egress_message {
     // server to supervisor, answered by EGRESS_DONE or EGRESS_FAILED with the same serial

@@ -13,7 +13,6 @@
 #include <netinet/in.h>
 #include <sys/types.h>
 
-#define SUPERVISOR_RESOLVERS 3
 #define SUPERVISOR_CLIENTS 64
 
 /* What a box was set to. */
@@ -50,7 +49,7 @@ struct supervisor {
     pid_t worker_pid;
     uint64_t worker_started_ms;
     uint64_t serial;
-    struct sockaddr_in6 resolvers[SUPERVISOR_RESOLVERS]; // of version 4: mapped
+    struct sockaddr_in6 resolvers[EGRESS_RESOLVERS]; // of version 4: mapped
     size_t n_resolvers;
     struct sockaddr_in6 proxy;
     uint64_t idle_since_ms;
@@ -72,8 +71,7 @@ void supervisor_look_for_resolvers(struct supervisor *supervisor, bool is_new_wo
 // ---- supervisor_resolvers.c ----
 
 /* "192.0.2.53, [2001:db8::1]:5353"; NULL: of /etc/resolv.conf. How many. */
-size_t supervisor_read_resolvers(const char *setting,
-                                 struct sockaddr_in6 out[SUPERVISOR_RESOLVERS]);
+size_t supervisor_read_resolvers(const char *setting, struct sockaddr_in6 out[EGRESS_RESOLVERS]);
 /* "http://proxy.example:3128" */
 int supervisor_read_proxy(const char *setting, struct sockaddr_in6 *out, struct error *err);
 /* A socket of the host's network that connects there, not blocking; -1: none. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is asked for names, and through what connections go: the host's own settings and the operator's; see supervisor.h. */
+#include "base/address.h"
 #include "base/auto.h"
-#include "base/mem.h"
+#include "egress/egress_wire.h"
 #include "egress/supervisor.h"
 
 #include <arpa/inet.h>
@@ -12,61 +13,26 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define DNS_PORT 53
 #define FILE_NAME "/etc/resolv.conf"
 
-static bool read_plain_address(const char *text, unsigned port, struct sockaddr_in6 *out)
-{
-    char mapped[80];
-
-    *out = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    if (inet_pton(AF_INET6, text, &out->sin6_addr) == 1)
-        return true;
-    (void)snprintf(mapped, sizeof mapped, "::ffff:%.40s", text);
-    return strchr(text, '.') && inet_pton(AF_INET6, mapped, &out->sin6_addr) == 1;
-}
-
-/* "192.0.2.53", "192.0.2.53:5353", "[::1]:5353" */
-static bool read_address(char *text, struct sockaddr_in6 *out)
-{
-    char *colon = strrchr(text, ':');
-    unsigned port = DNS_PORT;
-
-    if (text[0] == '[') {
-        char *end = strchr(text, ']');
-        if (!end)
-            return false;
-        *end = '\0';
-        if (end[1] == ':')
-            port = (unsigned)strtoul(end + 2, NULL, 10);
-        text++;
-    } else if (colon && strchr(text, ':') == colon) {
-        *colon = '\0';
-        port = (unsigned)strtoul(colon + 1, NULL, 10);
-    }
-    return port > 0 && port < 65536 && read_plain_address(text, port, out);
-}
-
-size_t supervisor_read_resolvers(const char *setting, struct sockaddr_in6 out[SUPERVISOR_RESOLVERS])
+size_t supervisor_read_resolvers(const char *setting, struct sockaddr_in6 out[EGRESS_RESOLVERS])
 {
     size_t count = 0;
     char line[512];
 
-    memset(out, 0, SUPERVISOR_RESOLVERS * sizeof *out);
+    memset(out, 0, EGRESS_RESOLVERS * sizeof *out);
     if (setting && *setting) {
-        autofree char *copy = xstrdup(setting);
-        char *rest = copy;
-        for (char *word; (word = strsep(&rest, ", ")) && count < SUPERVISOR_RESOLVERS;)
-            count += *word && read_address(word, &out[count]);
+        struct error ignored; // whoever starts us has checked it
+        (void)addresses_read(setting, EGRESS_DNS_PORT, out, EGRESS_RESOLVERS, &count, &ignored);
         return count;
     }
     autofile file = fopen(FILE_NAME, "re");
-    while (file && count < SUPERVISOR_RESOLVERS && fgets(line, sizeof line, file)) {
+    while (file && count < EGRESS_RESOLVERS && fgets(line, sizeof line, file)) {
         char word[128];
         if (sscanf(line, " nameserver %127s", word) != 1)
             continue;
         word[strcspn(word, "%#;")] = '\0';
-        count += read_plain_address(word, DNS_PORT, &out[count]);
+        count += address_read(word, EGRESS_DNS_PORT, &out[count]);
     }
     return count;
 }

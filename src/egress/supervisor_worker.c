@@ -96,7 +96,7 @@ int supervisor_start_worker(struct supervisor *supervisor, struct error *err)
 
 void supervisor_look_for_resolvers(struct supervisor *supervisor, bool is_new_worker)
 {
-    struct sockaddr_in6 found[SUPERVISOR_RESOLVERS];
+    struct sockaddr_in6 found[EGRESS_RESOLVERS];
     size_t count = supervisor_read_resolvers(supervisor->resolvers_setting, found);
 
     if (!is_new_worker && count == supervisor->n_resolvers &&

@@ -515,7 +515,7 @@ static int check_networks(const char *text, struct error *err)
     return 0;
 }
 
-/* The addresses and the proxy are checked by those who use them. */
+/* The addresses of boxes and the proxy are checked by those who use them. */
 static int check_network(const struct config *config, struct error *err)
 {
     const struct core_settings settings = {.network = config->network_settings};

@@ -54,6 +54,25 @@ def test_wrong_usage_is_one_sentence(tmp_path, words):
     assert done.stderr.startswith("burrow") and len(done.stderr.strip().splitlines()) <= 2
 
 
+@pytest.mark.parametrize("value, named", [
+    ("nonsense", "network-dns: 'nonsense' is no address"),
+    ("192.0.2.53, dns.example", "network-dns: 'dns.example' is no address"),
+    ("192.0.2.53:99999", "network-dns: '192.0.2.53:99999' is no address"),
+    ("192.0.2.53:5x", "network-dns: '192.0.2.53:5x' is no address"),
+    ("[::1", "network-dns: '[::1' is no address"),
+    (",", "network-dns names no address"),
+    ("192.0.2.1,192.0.2.2,192.0.2.3,192.0.2.4", "more than 3 addresses"),
+])
+def test_whom_names_are_asked_for_must_be_addresses(tmp_path, value, named):
+    """Or sandboxes would find out one by one that nothing resolves."""
+    for words, environment in ((["--network-dns", value], {}), ([], {"BURROW_NETWORK_DNS": value})):
+        done = serve(*words, "--listen", "127.0.0.1:0", "--data", tmp_path / "d", environment={"BURROW_API_KEY": KEY, **environment})
+        assert done.returncode != 0
+        assert named in done.stderr and len(done.stderr.strip().splitlines()) <= 2, done.stderr
+    done = subprocess.run([servers.BURROW, "run", "--data", tmp_path / "d", "--network", "--network-dns", value, "--", "true"], capture_output=True, text=True)
+    assert done.returncode == 2 and named in done.stderr
+
+
 def test_a_port_in_use_is_said(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/strings.h"
 #include "core/settings.h"
+#include "egress/egress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +116,8 @@ int network_settings_check(const struct core_settings *settings, struct error *e
 {
     autopolicy policy = {.mode = POLICY_RULES};
 
+    if (egress_check_resolvers(settings->network.dns, err) < 0)
+        return -1;
     return add_operators(settings, &policy, err);
 }
 

@@ -149,3 +149,50 @@ TEST(what_is_no_network_is_named)
         CHECK(networks.items == NULL);
     }
 }
+
+TEST(addresses_have_ports_where_they_say_so)
+{
+    static const struct {
+        const char *text;
+        size_t count; // 0: it is refused
+        const char *last;
+        unsigned port;
+    } rows[] = {
+        {"192.0.2.53", 1, "::ffff:192.0.2.53", 53},
+        {"192.0.2.53:5353", 1, "::ffff:192.0.2.53", 5353},
+        {"2001:db8::53", 1, "2001:db8::53", 53},
+        {"[2001:db8::53]", 1, "2001:db8::53", 53},
+        {"[2001:db8::53]:1", 1, "2001:db8::53", 1},
+        {"192.0.2.1,192.0.2.2 , [::1]:9", 3, "::1", 9},
+        {"", 0, NULL, 0},
+        {"nonsense", 0, NULL, 0},
+        {"192.0.2", 0, NULL, 0},
+        {"192.0.2.1:", 0, NULL, 0},
+        {"192.0.2.1:0", 0, NULL, 0},
+        {"192.0.2.1:65536", 0, NULL, 0},
+        {"192.0.2.1: 53", 0, NULL, 0},
+        {"192.0.2.1:-1", 0, NULL, 0},
+        {"[::1]x", 0, NULL, 0},
+        {"[::1", 0, NULL, 0},
+        {"[]", 0, NULL, 0},
+        {"192.0.2.1,192.0.2.2,192.0.2.3,192.0.2.4", 0, NULL, 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct sockaddr_in6 found[3];
+        struct error err = {0};
+        char text[INET6_ADDRSTRLEN];
+        size_t count = 0;
+        int result = addresses_read(rows[i].text, 53, found, ARRAY_SIZE(found), &count, &err);
+
+        if (!rows[i].count) {
+            CHECK(result < 0 || count == 0);
+            continue;
+        }
+        CHECK_OK(result, err);
+        CHECK_INT(count, rows[i].count);
+        CHECK_STR(inet_ntop(AF_INET6, &found[count - 1].sin6_addr, text, sizeof text),
+                  rows[i].last);
+        CHECK_INT(ntohs(found[count - 1].sin6_port), rows[i].port);
+    }
+}
