@@ -3,137 +3,49 @@
 #include "egress/egress_confine.h"
 
 #include "base/auto.h"
+#include "base/filter.h"
 
 #include <grp.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#if defined __x86_64__
-#define MACHINE AUDIT_ARCH_X86_64
-#elif defined __aarch64__
-#define MACHINE AUDIT_ARCH_AARCH64
-#else
-#error "which AUDIT_ARCH is this?"
-#endif
-
 #define NOBODY 65534
 #define FILES 65536
 #define MEMORY_BYTES ((rlim_t)4 << 30)
 
-enum condition {
-    ALWAYS,
-    FIRST_IS,    // argument 0 equals `value`
-    THIRD_LACKS, // argument 2 has no bit of `value`
-    NEVER,       // fails; libraries look for files, of which there are none
-};
-
-static const struct rule {
-    unsigned number;
-    enum condition condition;
-    unsigned value;
-} rules[] = {
-    {SYS_recvfrom, ALWAYS, 0},
-    {SYS_sendto, ALWAYS, 0},
-    {SYS_splice, ALWAYS, 0},
-    {SYS_epoll_pwait, ALWAYS, 0},
+/* Beside what every program has (base/filter.h). */
+static const struct filter_rule rules[] = {
+    {SYS_recvfrom, FILTER_ALWAYS, 0},
+    {SYS_sendto, FILTER_ALWAYS, 0},
+    {SYS_splice, FILTER_ALWAYS, 0},
+    {SYS_epoll_pwait, FILTER_ALWAYS, 0},
 #ifdef SYS_epoll_wait
-    {SYS_epoll_wait, ALWAYS, 0},
-    {SYS_poll, ALWAYS, 0},
+    {SYS_epoll_wait, FILTER_ALWAYS, 0},
+    {SYS_poll, FILTER_ALWAYS, 0},
 #endif
-    {SYS_ppoll, ALWAYS, 0},
-    {SYS_epoll_ctl, ALWAYS, 0},
-    {SYS_recvmsg, ALWAYS, 0}, // descriptors come from the supervisor alone
-    {SYS_sendmsg, ALWAYS, 0},
-    {SYS_accept4, ALWAYS, 0},
-    {SYS_close, ALWAYS, 0},
-    {SYS_socket, FIRST_IS, AF_INET},
-    {SYS_connect, ALWAYS, 0},
-    {SYS_getsockopt, ALWAYS, 0},
-    {SYS_setsockopt, ALWAYS, 0},
-    {SYS_shutdown, ALWAYS, 0},
-    {SYS_pipe2, ALWAYS, 0},
-    {SYS_brk, ALWAYS, 0}, // memory, none of it executable
-    {SYS_mmap, THIRD_LACKS, PROT_EXEC},
-    {SYS_mprotect, THIRD_LACKS, PROT_EXEC},
-    {SYS_munmap, ALWAYS, 0},
-    {SYS_mremap, ALWAYS, 0},
-    {SYS_madvise, ALWAYS, 0},
-    {SYS_futex, ALWAYS, 0},         // locks in libcrypto; there is no other thread
-    {SYS_clock_gettime, ALWAYS, 0}, // where the kernel's own page does not answer
-    {SYS_gettimeofday, ALWAYS, 0},
-    {SYS_getrandom, ALWAYS, 0},
-    {SYS_getpid, ALWAYS, 0}, // libcrypto
-    {SYS_rt_sigreturn, ALWAYS, 0},
-    {SYS_restart_syscall, ALWAYS, 0}, // after a stop
-    {SYS_exit_group, ALWAYS, 0},
-    {SYS_openat, NEVER, 0},
-    {SYS_newfstatat, NEVER, 0},
+    {SYS_ppoll, FILTER_ALWAYS, 0},
+    {SYS_epoll_ctl, FILTER_ALWAYS, 0},
+    {SYS_recvmsg, FILTER_ALWAYS, 0}, // descriptors come from the supervisor alone
+    {SYS_sendmsg, FILTER_ALWAYS, 0},
+    {SYS_accept4, FILTER_ALWAYS, 0},
+    {SYS_close, FILTER_ALWAYS, 0},
+    {SYS_socket, FILTER_FIRST_IS, AF_INET},
+    {SYS_connect, FILTER_ALWAYS, 0},
+    {SYS_getsockopt, FILTER_ALWAYS, 0},
+    {SYS_setsockopt, FILTER_ALWAYS, 0},
+    {SYS_shutdown, FILTER_ALWAYS, 0},
+    {SYS_pipe2, FILTER_ALWAYS, 0},
+    {SYS_getpid, FILTER_ALWAYS, 0},       // libcrypto
+    {SYS_openat, FILTER_REFUSED, ENOENT}, // libraries look for files, of which there are none
+    {SYS_newfstatat, FILTER_REFUSED, ENOENT},
 };
-
-#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define RETURN(action) BPF_STMT(BPF_RET | BPF_K, (action))
-#define MAX_CODE 256
-_Static_assert(5 + 5 * ARRAY_SIZE(rules) < MAX_CODE, "room for all rules");
-
-struct code {
-    struct sock_filter list[MAX_CODE];
-    unsigned short length;
-};
-
-static void add(struct code *code, struct sock_filter instruction)
-{
-    code->list[code->length++] = instruction;
-}
-
-/* The kernel takes families and protections as 32 bits, so the lower halves are all there is to compare (little-endian). */
-static void add_rule(struct code *code, const struct rule *rule)
-{
-    add(code, (struct sock_filter)BPF_JUMP(
-                  BPF_JMP | BPF_JEQ | BPF_K, rule->number, 0,
-                  rule->condition == ALWAYS || rule->condition == NEVER ? 1 : 4));
-    if (rule->condition == FIRST_IS) {
-        add(code, (struct sock_filter)LOAD(args[0]));
-        add(code, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, rule->value, 1, 0));
-        add(code, (struct sock_filter)RETURN(SECCOMP_RET_KILL_PROCESS));
-    }
-    if (rule->condition == THIRD_LACKS) {
-        add(code, (struct sock_filter)LOAD(args[2]));
-        add(code, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, rule->value, 0, 1));
-        add(code, (struct sock_filter)RETURN(SECCOMP_RET_KILL_PROCESS));
-    }
-    add(code, (struct sock_filter)RETURN(rule->condition == NEVER ? SECCOMP_RET_ERRNO | ENOENT
-                                                                  : SECCOMP_RET_ALLOW));
-}
-
-static int filter_calls(struct error *err)
-{
-    struct code code = {.length = 0};
-
-    add(&code, (struct sock_filter)LOAD(arch));
-    add(&code, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MACHINE, 1, 0));
-    add(&code, (struct sock_filter)RETURN(SECCOMP_RET_KILL_PROCESS));
-    add(&code, (struct sock_filter)LOAD(nr));
-    for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
-        add_rule(&code, &rules[i]);
-    add(&code, (struct sock_filter)RETURN(SECCOMP_RET_KILL_PROCESS));
-    const struct sock_fprog program = {.len = code.length, .filter = code.list};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
-        return error_sys(err, "filter system calls");
-    return 0;
-}
 
 /* An empty file system that cannot be written to becomes the root, and the machine's own is gone from here. */
 static int leave_files(struct error *err)
@@ -203,5 +115,7 @@ int egress_confine(struct error *err)
 {
     if (leave_files(err) < 0 || set_limits(err) < 0 || become_nobody(err) < 0)
         return -1;
-    return filter_calls(err);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || filter_load(rules, ARRAY_SIZE(rules)) < 0)
+        return error_sys(err, "filter system calls");
+    return 0;
 }

@@ -23,7 +23,8 @@
 #define TRY_MS 2000
 #define TRIES 4
 #define CHAIN 8
-#define CLIENTS 256 // over TCP
+#define CLIENTS 1024      // over TCP
+#define CLIENTS_OF_BOX 16 // of these
 #define CLIENT_MS 10000
 #define CLIENT_BYTES 2048
 #define MIN_PIN_SECONDS 300
@@ -678,8 +679,7 @@ static void take_from_client(struct worker *worker, struct client *client)
     if (client->length < want + 2)
         return;
     unsigned char bytes[CLIENT_BYTES];
-    const struct sockaddr_in from = {.sin_family = AF_INET,
-                                     .sin_addr.s_addr = htonl(client->address)};
+    const struct sockaddr_in from = {AF_INET, .sin_addr.s_addr = htonl(client->address)};
     memcpy(bytes, client->bytes + 2, want);
     client->length -= want + 2;
     memmove(client->bytes, client->bytes + want + 2, client->length);
@@ -704,27 +704,45 @@ static void on_client(struct worker *worker, struct watch *watch, uint32_t event
     take_from_client(worker, client);
 }
 
+/* Whoever has its share loses its oldest connection, a box as well as all together. False: all are being answered. */
+static bool make_room(struct worker *worker, uint32_t address)
+{
+    struct client *of_box = NULL, *of_all = NULL; // the newest come first
+    size_t count = 0;
+
+    for (struct client *client = worker->resolver->clients; client; client = client->next) {
+        of_all = client->is_busy ? of_all : client;
+        if (client->address == address)
+            of_box = client, count++;
+    }
+    if (count >= CLIENTS_OF_BOX)
+        client_free(worker, of_box);
+    else if (worker->resolver->n_clients >= CLIENTS && of_all)
+        client_free(worker, of_all);
+    return worker->resolver->n_clients < CLIENTS;
+}
+
 static void on_tcp(struct worker *worker, struct watch *watch, uint32_t events)
 {
-    struct resolver *resolver = worker->resolver;
+    struct client **first = &worker->resolver->clients;
     struct sockaddr_in from;
     socklen_t size = sizeof from;
 
     autofd fd = accept4(watch->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0 || size != sizeof from || resolver->n_clients >= CLIENTS ||
-        !box_of(worker, ntohl(from.sin_addr.s_addr)))
+    if (fd < 0 || size != sizeof from || !box_of(worker, ntohl(from.sin_addr.s_addr)) ||
+        !make_room(worker, ntohl(from.sin_addr.s_addr)))
         return;
     struct client *client = xnew(struct client);
     client->address = ntohl(from.sin_addr.s_addr);
     client->until_ms = worker->now_ms + CLIENT_MS;
     client->watch.on_event = on_client;
     client->watch.owner = client;
-    client->next = resolver->clients;
-    client->link = &resolver->clients;
+    client->next = *first;
+    client->link = first;
     if (client->next)
         client->next->link = &client->next;
-    resolver->clients = client;
-    resolver->n_clients++;
+    *first = client;
+    worker->resolver->n_clients++;
     watch_add(worker, &client->watch, take_fd(fd), EPOLLIN);
 }
 

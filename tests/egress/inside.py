@@ -81,6 +81,26 @@ def dns_tcp(names, server=None):
     return found
 
 
+def hold_dns_tcp(count):
+    """So many connections, each with one byte of a question, until they are asked to end; how many of them are still there then."""
+    held = []
+    for _ in range(count):
+        held.append(socket.create_connection((resolver(), 53), PATIENCE))
+        held[-1].sendall(b"\0")
+    print(json.dumps("held"), flush=True)
+    sys.stdin.readline()
+    there = 0
+    for sock in held:
+        sock.setblocking(False)
+        try:
+            sock.recv(1)
+        except BlockingIOError:
+            there += 1
+        except OSError:
+            pass
+    return there
+
+
 def dns_flood(name, count):
     """So many lookups, as many at once as a socket's room has place for; how many were answered."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -2,6 +2,8 @@
 """Names: what resolves, what does not, and that nothing of that leaves."""
 import pytest
 
+from conftest import HERE, PATIENCE
+
 REFUSED, NO_NAME = 5, 3
 
 
@@ -73,6 +75,22 @@ def test_lookups_over_tcp(world, box):
     box.allow("allowed.example", "lone.example")
     first, second, third = box.ask("dns_tcp", ["allowed.example", "evil.example", "lone.example"])
     assert (first["addresses"], second["code"], third["addresses"]) == (["93.184.220.10"], REFUSED, ["93.184.220.11"])
+
+
+def test_one_box_leaves_lookups_over_tcp_to_others(world, box):
+    other = world.box()
+    box.allow("allowed.example")
+    other.allow("allowed.example")
+    hostile = box.start("/usr/bin/python3", HERE / "inside.py", "hold_dns_tcp", "[1200]")
+    try:
+        assert hostile.stdout.readline() == '"held"\n'
+        for asking in (other, box):  # its own newest are served, too
+            assert asking.ask("dns_tcp", ["allowed.example"])[0]["addresses"] == ["93.184.220.10"]
+        said, _ = hostile.communicate("\n", timeout=PATIENCE)
+        assert 0 < int(said) <= 16
+    finally:
+        hostile.kill()
+        hostile.wait()
 
 
 def test_an_answer_that_is_too_long_comes_over_tcp(world, box):
