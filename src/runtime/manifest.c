@@ -276,9 +276,10 @@ int manifest_format(const struct manifest *manifest, struct buffer *out, struct 
         add_lines(out, "layer", manifest->layers, manifest->n_layers, err) < 0 ||
         add_lines(out, "command", manifest->command, manifest->n_command, err) < 0)
         return -1;
-    if (manifest->user && buffer_addf(out, err, "user %s\n", manifest->user) < 0)
+    // an image's own words: none of them may become a line of its own
+    if (manifest->user && add_line(out, "user", manifest->user, err) < 0)
         return -1;
-    if (manifest->directory && buffer_addf(out, err, "directory %s\n", manifest->directory) < 0)
+    if (manifest->directory && add_line(out, "directory", manifest->directory, err) < 0)
         return -1;
     for (size_t i = 0; i < manifest->n_binds; i++)
         if (buffer_addf(out, err, "bind %s\t%s\n", manifest->binds[i].host,
@@ -290,6 +291,11 @@ int manifest_format(const struct manifest *manifest, struct buffer *out, struct 
                         watch->size, watch->mtime_ns, watch->path) < 0)
             return -1;
     }
+    if (out->length > MANIFEST_MAX)
+        return error_set(err, ERROR_LIMIT,
+                         "its environment and command take %zu bytes when they are written down; "
+                         "%d is the most",
+                         out->length, MANIFEST_MAX);
     return 0;
 }
 

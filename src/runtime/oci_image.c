@@ -268,6 +268,14 @@ static int check_layers(const struct data_value *root, size_t n_layers, struct e
     return 0;
 }
 
+static bool has_control(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return true;
+    return false;
+}
+
 /* Bounded, and without what a line of a manifest cannot hold or a system call would cut. */
 static int check_words(const char *what, const char **words, bool are_pairs, struct error *err)
 {
@@ -297,7 +305,12 @@ static int read_strings(const struct data_value *map, struct oci_config *out, st
         return error_set(err, ERROR_INVALID,
                          "the image's working directory '%.100s' is not an absolute path",
                          out->directory);
-    if (out->user && (strlen(out->user) > 200 || strpbrk(out->user, " \t\r\n/")))
+    if (out->directory && has_control(out->directory))
+        return error_set(err, ERROR_INVALID,
+                         "the image's working directory '%.100s' has control characters in it",
+                         out->directory);
+    if (out->user &&
+        (strlen(out->user) > 200 || strpbrk(out->user, " /") || has_control(out->user)))
         return error_set(err, ERROR_INVALID, "the image's user '%.100s' is nobody's name",
                          out->user);
     return 0;

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "engine/layer_impl.h"
 #include "runtime/oci_fetch.h"
 #include "runtime/oci_store.h"
@@ -314,6 +315,8 @@ int make_oci(struct making *making, struct error *err)
         result = make_from(making, &fetched, store, err);
     if (result == 0)
         oci_fetched_done(&fetched);
+    else
+        quote_scrub(err->text); // whatever the image calls its things
     oci_fetched_clear(&fetched);
     making->layers = store; // held until the build is in its place
     return result;

@@ -345,6 +345,96 @@ def test_wrong_places_are_one_sentence(data, source, sentence):
     assert data.is_clean()
 
 
+# ---- hostile configs ----
+
+TRICK = "\nbind /etc\t/srv"  # a line of the manifest that shows a directory of the host
+LONG = "x" * (1 << 20)
+REFUSED = {
+    "directory-line": ({"WorkingDir": "/srv" + TRICK}, "has control characters in it"),
+    "directory-escape": ({"WorkingDir": "/srv/\x1b[31m"}, "has control characters in it"),
+    "directory-relative": ({"WorkingDir": "srv"}, "is not an absolute path"),
+    "directory-long": ({"WorkingDir": "/" + LONG}, "is not an absolute path"),
+    "directory-list": ({"WorkingDir": ["/srv"]}, "WorkingDir"),
+    "user-line": ({"User": "worker" + TRICK}, "is nobody's name"),
+    "user-escape": ({"User": "\x1b]0;x\a"}, "is nobody's name"),
+    "user-upper-escape": ({"User": "a b\x9b31m"}, "is nobody's name"),
+    "user-path": ({"User": "../../root"}, "is nobody's name"),
+    "user-long": ({"User": LONG}, "is nobody's name"),
+    "user-list": ({"User": ["root"]}, "User"),
+    "env-long": ({"Env": ["A=" + LONG]}, "environment is too long"),
+    "env-many": ({"Env": [f"A{i}=" for i in range(5000)]}, "environment is too long"),
+    "env-no-name": ({"Env": ["=x"]}, "is not NAME=VALUE"),
+    "env-map": ({"Env": {"A": "x"}}, "Env"),
+    "env-lines": ({"Env": ["A=" + "\n" * 30000]}, "when they are written down"),
+    "entrypoint-long": ({"Entrypoint": [LONG]}, "entry point is too long"),
+    "entrypoint-map": ({"Entrypoint": {"/bin/sh": "x"}}, "Entrypoint"),
+    "command-long": ({"Cmd": ["x"] * 5000}, "command is too long"),
+    "command-nested": ({"Cmd": [["x"]]}, "Cmd"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_hostile_config_is_refused(data, tmp_path, kind):
+    config, sentence = REFUSED[kind]
+    said = data.add("hostile", oci.simple(tmp_path / "image", **config), code=FAILS)
+    assert sentence in said and len(said) < 2000
+    assert all(c.isprintable() or c == "\n" for c in said), "no terminal acts on what an image says"
+    assert data.is_clean()
+
+
+def test_no_word_of_an_image_shows_it_the_host(shared, tmp_path):
+    """Lines of the manifest say what of the host a box sees; words of an image with line breaks stay words."""
+    words = [f"A{TRICK}=1", f"B=2{TRICK}", f"C=%0A{TRICK}"]
+    image = oci.simple(tmp_path / "image", Env=["PATH=/bin", *words], Cmd=["/bin/env", TRICK[1:] + TRICK], Labels={"x" + TRICK: TRICK})
+    shared.add("trick", image)
+    manifest = next((shared.path / "runtimes/trick").glob(".latest-*/manifest")).read_text()
+    assert "\nbind" not in manifest
+    assert shared.sh("trick", "ls /srv") == ""
+    found = shared("run", "--runtime", "trick", "--", "/bin/env")
+    assert all(word in found for word in words)
+    shared("runtime", "remove", "trick")
+
+
+@pytest.mark.parametrize("user", ["stranger", "99999", "4294967296", "4294967295", "-1", "0x0", "65536:0", "0:65536", ":0", "worker:", "worker:strangers", "root:0:0", "٠"])
+def test_a_user_that_cannot_be_is_told_when_it_is_needed(shared, tmp_path, user):
+    """And never is root by mistake."""
+    shared.add("whose", oci.simple(tmp_path / "image", User=user))
+    started = shared.start("run", "--runtime", "whose", "--", "/bin/id", "-u")
+    out, err = started.communicate(timeout=60)
+    assert started.returncode != 0 or out != "0\n", user
+    assert started.returncode == 0 or len(err.splitlines()) == 1, err
+    assert shared.sh("whose", "id -u") == "0\n"
+    shared("runtime", "remove", "whose")
+
+
+PASSWD = {
+    "link-out": [symlink("etc/passwd", "/../../../../../../etc/passwd"), symlink("etc/group", "/proc/1/environ")],
+    "link-loop": [symlink("etc/passwd", "passwd")],
+    "directory": [entry("etc/passwd"), entry("etc/group")],
+    "pipe": [entry("etc/passwd", kind=tarfile.FIFOTYPE)],
+    "device": [entry("etc/passwd", kind=tarfile.CHRTYPE, device=(1, 5))],
+    "huge": [entry("etc/passwd", b"x" * (64 << 20))],
+    "lines": [entry("etc/passwd", "worker:" * 100000 + "\n" * 100000 + "worker:x:0\nworker\n:::\n" + "worker:x:99999999999999999999:0\n")],
+    "etc-link": [symlink("etc", "/../../../../etc")],
+    "etc-file": [entry("etc", "x")],
+}
+
+
+@pytest.mark.parametrize("kind", PASSWD)
+def test_user_files_that_are_traps_lead_nowhere(shared, tmp_path, kind):
+    layout = oci.Layout(tmp_path / "image")
+    lower = [(info, contents) for info, contents in system() if not info.name.startswith("etc")]
+    layout.index(layout.image([layer(*lower), layer(*PASSWD[kind])], User="worker"))
+    shared.add("trap", layout)
+    manifest = next((shared.path / "runtimes/trap").glob(".latest-*/manifest")).read_text()
+    assert "user worker" in manifest.splitlines(), "no number comes from such a file"
+    started = shared.start("run", "--runtime", "trap", "--", "/bin/id", "-u")
+    out, err = started.communicate(timeout=60)
+    assert started.returncode != 0 and out == "", (out, err)
+    assert shared("run", "--runtime", "trap", "-u", "0", "--", "/bin/id", "-u") == "0\n"
+    shared("runtime", "remove", "trap")
+
+
 # ---- hostile layers ----
 
 BOMB = 1 << 33

@@ -102,6 +102,50 @@ TEST(a_manifest_reads_back_as_it_was_written)
     CHECK(read->watches[0].mtime_ns == -3);
 }
 
+TEST(no_text_of_a_manifest_becomes_a_line_of_its_own)
+{
+    char trick[] = "/srv\nbind /etc\t/srv\n%41";
+    char *words[] = {trick, NULL};
+    struct manifest written = {.name = "n",
+                               .tag = "t",
+                               .kind = "oci",
+                               .dir = ".t-1",
+                               .made = "2024-01-02T03:04:05Z",
+                               .command = words,
+                               .n_command = 1,
+                               .user = trick,
+                               .directory = trick};
+    autoptr(manifest) read = NULL;
+    autobuffer text = {0};
+    struct error err = {0};
+
+    CHECK_OK(manifest_format(&written, &text, &err), err);
+    CHECK_OK(manifest_parse(xstrdup(text.data), &read, &err), err);
+    CHECK_INT(read->n_binds, 0);
+    CHECK_STR(read->directory, trick);
+    CHECK_STR(read->user, trick);
+    CHECK_STR(read->command[0], trick);
+}
+
+TEST(a_manifest_that_could_not_be_read_back_is_not_written)
+{
+    autofree char *lines = xcalloc(1, 30001);
+    char *words[] = {lines, NULL};
+    struct manifest written = {.name = "n",
+                               .tag = "t",
+                               .kind = "oci",
+                               .dir = ".t-1",
+                               .made = "2024-01-02T03:04:05Z",
+                               .command = words,
+                               .n_command = 1};
+    autobuffer text = {0};
+    struct error err = {0};
+
+    memset(lines, '\n', 30000); // three bytes each
+    CHECK(manifest_format(&written, &text, &err) < 0);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
+}
+
 TEST(damaged_manifests_are_refused)
 {
     static const char *const bad[] = {"",
