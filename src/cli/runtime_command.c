@@ -190,7 +190,7 @@ static void write_definition(struct json_writer *json, const struct runtime_defi
     json_string(json, definition->name);
     write_strings(json, "tags", definition->tags);
     json_key(json, "description");
-    json_string(json, definition->description);
+    json_string(json, runtime_description(definition, status));
     json_key(json, "kind");
     json_string(json, runtime_kind_name(definition->kind));
     json_key(json, "state");
@@ -289,7 +289,7 @@ static int list(struct request *request, int *code, struct error *err)
         if (status->bytes)
             (void)snprintf(size, sizeof size, "%.1f MiB", (double)status->bytes / (1 << 20));
         printf("%-24s %-10s %9s  %-10.10s  %s\n", name, state_name(status), size, status->made,
-               definition->description);
+               runtime_description(definition, status));
     }
     return 0;
 }
@@ -351,7 +351,7 @@ static int show(struct request *request, int *code, struct error *err)
         return show_json(request, &status, err);
     print_text("name", definition->name);
     print_strings("tags", definition->tags);
-    print_text("description", definition->description);
+    print_text("description", runtime_description(definition, &status));
     print_text("defined in", definition->file);
     print_text("kind", runtime_kind_name(definition->kind));
     print_text("stands on", definition->from_name);

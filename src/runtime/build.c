@@ -309,6 +309,24 @@ static void add_layers(const struct build_dir *builds, const struct manifest *ma
     }
 }
 
+const char *runtime_description(const struct runtime_definition *definition,
+                                const struct runtime_status *status)
+{
+    return *definition->description ? definition->description : status->description;
+}
+
+/* By its labels, or where it comes from. */
+static void describe_image(const struct runtime_definition *definition,
+                           const struct manifest *manifest, struct runtime_status *out)
+{
+    const char *said = manifest ? manifest->description : NULL;
+
+    if (definition->kind == RUNTIME_OCI)
+        (void)snprintf(out->description, sizeof out->description, "%s%.*s",
+                       said ? "" : "the image ", said ? RUNTIME_DESCRIPTION : 180,
+                       said ? said : definition->image);
+}
+
 void runtime_status(const char *data_dir, const struct runtime_definition *definition,
                     struct runtime_status *out)
 {
@@ -318,6 +336,7 @@ void runtime_status(const char *data_dir, const struct runtime_definition *defin
     struct error err;
 
     *out = (struct runtime_status){0};
+    describe_image(definition, NULL, out);
     if (build_dir_open(builds, definition->tags[0], 0, &fd, &manifest, &err) < 0) {
         out->state = error_is(&err, ERROR_NOT_FOUND) ? RUNTIME_ABSENT : RUNTIME_DAMAGED;
         return;
@@ -327,6 +346,7 @@ void runtime_status(const char *data_dir, const struct runtime_definition *defin
     out->files = manifest->files;
     out->bytes = manifest->bytes;
     (void)snprintf(out->made, sizeof out->made, "%s", manifest->made);
+    describe_image(definition, manifest, out);
     add_layers(builds, manifest, out);
 }
 

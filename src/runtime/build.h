@@ -43,8 +43,12 @@ struct runtime_status {
     enum runtime_state state;
     bool is_used; // by a box right now
     uint64_t files, bytes;
-    char made[32]; // RFC 3339, or ""
+    char made[32];                         // RFC 3339, or ""
+    char description[RUNTIME_DESCRIPTION]; // of an image, where its definition has none
 };
+/* One line for people: the definition's, or that of the image. Lives as long as both. */
+const char *runtime_description(const struct runtime_definition *definition,
+                                const struct runtime_status *status);
 void runtime_status(const char *data_dir, const struct runtime_definition *definition,
                     struct runtime_status *out);
 

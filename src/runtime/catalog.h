@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RUNTIME_NAME 64 // of names and tags, with the NUL
+#define RUNTIME_NAME 64         // of names and tags, with the NUL
+#define RUNTIME_DESCRIPTION 201 // of what an image says of itself
 
 /* "base:latest"; the tag may be left away. */
 struct runtime_reference {

@@ -166,6 +166,7 @@ static bool read_line(struct manifest *manifest, const char *word, char *text)
         {"digest", NULL, &manifest->digest, 16},
         {"user", &manifest->user, NULL, 0},
         {"directory", &manifest->directory, NULL, 0},
+        {"description", &manifest->description, NULL, 0},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
@@ -280,6 +281,8 @@ int manifest_format(const struct manifest *manifest, struct buffer *out, struct 
     if (manifest->user && add_line(out, "user", manifest->user, err) < 0)
         return -1;
     if (manifest->directory && add_line(out, "directory", manifest->directory, err) < 0)
+        return -1;
+    if (manifest->description && add_line(out, "description", manifest->description, err) < 0)
         return -1;
     for (size_t i = 0; i < manifest->n_binds; i++)
         if (buffer_addf(out, err, "bind %s\t%s\n", manifest->binds[i].host,

@@ -47,6 +47,7 @@ struct manifest {
     size_t n_command;
     const char *user; // whose command that is, and where it starts; or NULL
     const char *directory;
+    const char *description; // of an image, by itself; or NULL
     struct manifest_bind *binds;
     size_t n_binds;
     struct manifest_watch *watches;

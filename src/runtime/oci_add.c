@@ -22,8 +22,8 @@ static char *file_name(const char *name, const char *tag)
 static char *make_text(const char *name, const char *tag, const char *source)
 {
     return xasprintf("# made by burrow runtime add\nname: \"%s\"\ntags: [\"%s\"]\n"
-                     "description: \"%s\"\nbuild:\n  kind: oci\n  image: \"%s\"\n",
-                     name, tag, source, source);
+                     "build:\n  kind: oci\n  image: \"%s\"\n",
+                     name, tag, source);
 }
 
 static bool is_added(const char *data_dir, const struct runtime_definition *definition)

@@ -4,6 +4,8 @@
 
 #include "base/buffer.h"
 #include "base/mem.h"
+#include "base/quote.h"
+#include "base/utf8.h"
 #include "data/json.h"
 
 #include <string.h>
@@ -316,6 +318,29 @@ static int read_strings(const struct data_value *map, struct oci_config *out, st
     return 0;
 }
 
+/* A label of the usual names, cut between characters. */
+static void read_description(const struct data_value *map, char out[RUNTIME_DESCRIPTION])
+{
+    static const char *const names[] = {"org.opencontainers.image.description",
+                                        "org.opencontainers.image.title"};
+    const struct data_value *labels = value_get(map, "Labels");
+
+    for (size_t i = 0; i < ARRAY_SIZE(names) && labels && labels->kind == VALUE_MAP; i++) {
+        const struct data_value *label = value_get(labels, names[i]);
+        const char *text = label && label->kind == VALUE_STRING ? label->text : "";
+        size_t used = 0, left = strlen(text);
+        for (size_t next; (next = utf8_length(text + used, left - used)) > 0 &&
+                          used + next < RUNTIME_DESCRIPTION;)
+            used += next;
+        memcpy(out, text, used);
+        out[used] = '\0';
+        quote_scrub(out);
+        if (out[strspn(out, " ?")])
+            return;
+    }
+    out[0] = '\0';
+}
+
 int oci_config_read(const struct data_value *root, size_t n_layers, struct oci_config *out,
                     struct error *err)
 {
@@ -327,6 +352,7 @@ int oci_config_read(const struct data_value *root, size_t n_layers, struct oci_c
         return -1;
     if (!map)
         return 0;
+    read_description(map, out->description);
     if (value_get_strings(map, "Env", false, &out->env, err) < 0 ||
         value_get_strings(map, "Entrypoint", false, &out->entrypoint, err) < 0 ||
         value_get_strings(map, "Cmd", false, &out->command, err) < 0 ||

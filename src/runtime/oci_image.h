@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "data/value.h"
+#include "runtime/catalog.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -58,8 +59,9 @@ struct oci_config {
     const char **env;
     const char **entrypoint;
     const char **command;
-    const char *directory; // absolute, or NULL
-    const char *user;      // or NULL
+    const char *directory;                 // absolute, or NULL
+    const char *user;                      // or NULL
+    char description[RUNTIME_DESCRIPTION]; // by its labels, one line; "": they say nothing
 };
 /* ERROR_INVALID for what no box can have, or an image of another architecture; `n_layers` is the manifest's. */
 int oci_config_read(const struct data_value *root, size_t n_layers, struct oci_config *out,

@@ -241,7 +241,7 @@ static void describe(struct making *making, const struct oci_config *config,
         .text = xcalloc(1, measure(config->env) + measure(lists[0]) + measure(lists[1]) +
                                strlen(config->user ? config->user : "") + 1 +
                                strlen(config->directory ? config->directory : "") + 1 +
-                               count * OCI_LAYER_PATH)};
+                               strlen(config->description) + 1 + count * OCI_LAYER_PATH)};
 
     manifest->text = words.text;
     for (const char **pair = config->env; pair && *pair; pair++)
@@ -254,6 +254,8 @@ static void describe(struct making *making, const struct oci_config *config,
         manifest->user = keep(&words, config->user);
     if (config->directory)
         manifest->directory = keep(&words, config->directory);
+    if (*config->description)
+        manifest->description = keep(&words, config->description);
     for (size_t i = count; i-- > 0;) { // top first
         char path[OCI_LAYER_PATH];
         (void)snprintf(path, sizeof path, OCI_STORE "/%s", names[i]);

@@ -34,7 +34,8 @@ def place(tmp_path_factory):
     second = layer(entry("srv", uid=4711, gid=4712), entry("srv/first", "1", uid=4711, gid=4712), entry("gone", "x"),
                    entry("kept", "k"), entry("etc/old", "x"))
     image = oci.simple(top / "image", second,
-                       Env=["COLOUR=blue", "PATH=/bin"], User="worker", WorkingDir="/srv", Cmd=["/bin/cat", "/srv/first"])
+                       Env=["COLOUR=blue", "PATH=/bin"], User="worker", WorkingDir="/srv", Cmd=["/bin/cat", "/srv/first"],
+                       Labels={"org.opencontainers.image.description": "little tools"})
     burrow(data, "runtime", "add", "little", "--from", str(image))
     server = servers.Server(data, options=["--runtime", "little:latest"])
     server.top = top
@@ -99,6 +100,9 @@ def test_an_image_in_the_catalog_is_made_when_it_is_asked_for(place):
         got = place.client.post("/api/v1/run", {"runtime": "later", "command": command}, may_fail=True)
         assert got.status in (200, 503), str(got)  # 503: it is being made
         return got.status == 200 and got
+    described = {entry["name"]: entry["description"] for entry in place.client.get("/sandbox/runtimes?limit=100").data["runtimes"]}
+    assert described["little:latest"] == "little tools" and described["later:latest"] == f"the image {image}"[:190]
+    assert place.client.get("/api/v1/runtimes/little").json["description"] == "little tools"
     ran = until(answer, "the image to be made").json
     assert (ran["stdout"]["text"], ran["exitCode"]) == ("4711\n", 1), ran
 

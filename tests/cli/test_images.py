@@ -99,6 +99,32 @@ def test_an_image_runs_as_it_says(shared, tmp_path):
     assert "says" not in shared.names()
 
 
+DESCRIPTION, TITLE = "org.opencontainers.image.description", "org.opencontainers.image.title"
+
+
+@pytest.mark.parametrize("labels, told", [
+    ({DESCRIPTION: "little tools", TITLE: "other"}, "little tools"),
+    ({TITLE: "tools"}, "tools"),
+    ({DESCRIPTION: "", TITLE: "tools"}, "tools"),
+    ({DESCRIPTION: "two\nlines\x1b[31m\x9b"}, "two?lines?[31m??"),
+    ({DESCRIPTION: "ä" * 5000}, "ä" * 100),
+    ({DESCRIPTION: "x" * (1 << 20)}, "x" * 200),
+    ({DESCRIPTION: 7, TITLE: ["x"]}, None),
+    ({DESCRIPTION: "\n\n"}, None),
+    (["x"], None),
+    (None, None),
+])
+def test_an_image_is_described_by_its_labels(data, tmp_path, labels, told):
+    image = oci.simple(tmp_path / "image", Labels=labels)
+    data.add("told", image)
+    wanted = told or f"the image {image}"[:190]
+    assert json.loads(data("runtime", "show", "told", "--json"))["description"] == wanted
+    assert {row["name"]: row for row in json.loads(data("runtime", "list", "--json"))}["told"]["description"] == wanted
+    assert wanted in data("runtime", "list") and wanted in data("runtime", "show", "told")
+    (data.path / "catalog/told-latest.yaml").write_text(f"name: told\ndescription: by its file\nbuild: {{kind: oci, image: \"{image}\"}}\n")
+    assert json.loads(data("runtime", "show", "told", "--json"))["description"] == "by its file"
+
+
 def test_an_image_without_a_command_says_so(shared, tmp_path):
     shared.add("mute", oci.simple(tmp_path / "image"))
     assert "run needs a command" in shared("run", "--runtime", "mute", code=FAILS)

@@ -196,15 +196,26 @@ static const char *state_name(const struct runtime_status *status)
     return names[status->state];
 }
 
+/* The definition's own text stays where it is; another is kept in the list. */
+static const char *keep_description(struct runtime_list *list,
+                                    const struct runtime_definition *definition,
+                                    const struct runtime_status *status)
+{
+    if (*definition->description)
+        return definition->description;
+    strings_add(&list->strings, runtime_description(definition, status));
+    return list->strings.items[list->strings.count - 1];
+}
+
 static void describe(struct runtimes *runtimes, const struct runtime_definition *definition,
-                     struct runtime_entry *out)
+                     struct runtime_list *list, struct runtime_entry *out)
 {
     const struct runtime_requirements *needs = &definition->requirements;
     struct runtime_status status;
 
     runtime_status(runtimes_data_dir(runtimes), definition, &status);
     *out = (struct runtime_entry){
-        .description = definition->description,
+        .description = keep_description(list, definition, &status),
         .icon = definition->icon,
         .color = definition->color,
         .url = definition->url,
@@ -258,7 +269,7 @@ static int list_all(struct runtimes *runtimes, struct runtime_list *out, struct 
         if (definition->is_internal)
             continue;
         out->entries = xrealloc(out->entries, out->count + 1, sizeof *out->entries);
-        describe(runtimes, definition, &out->entries[out->count++]);
+        describe(runtimes, definition, out, &out->entries[out->count++]);
     }
     out->total = out->count;
     return 0;
@@ -333,6 +344,7 @@ void runtime_list_clear(struct runtime_list *list)
 {
     free(list->entries);
     catalog_free(list->catalog);
+    strings_clear(&list->strings);
     *list = (struct runtime_list){0};
 }
 
@@ -366,7 +378,7 @@ int runtime_get(struct runtimes *runtimes, const char *reference, struct runtime
         return -1;
     out->entries = xcalloc(1, sizeof *out->entries);
     out->count = out->total = 1;
-    describe(runtimes, definition, out->entries);
+    describe(runtimes, definition, out, out->entries);
     return 0;
 }
 

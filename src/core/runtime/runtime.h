@@ -4,6 +4,8 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "base/limits.h"
+#include "base/strings.h"
 #include "core/account/actor.h"
 #include "model/page.h"
 
@@ -44,6 +46,7 @@ struct runtime_list {
     size_t total;
     struct page_mark next;   // of a page that is marked, in order of names
     struct catalog *catalog; // owns the texts
+    struct strings strings;  // and this those that are not in it
 };
 void runtime_list_clear(struct runtime_list *list);
 #define autoruntimes __attribute__((cleanup(runtime_list_clear))) struct runtime_list
