@@ -600,7 +600,8 @@ static int do_run(struct run *run, char **command, struct error *err)
     run->options.runtime = run->runtime = runtime_full_name(run->options.runtime);
     const struct engine_options engine = {.data_dir = run->options.data_dir};
     int signal;
-    if (run_image_open(&run->options, &run->image, &signal, err) < 0 ||
+    if (run_image_check(&run->options, err) < 0 ||
+        run_image_open(&run->options, &run->image, &signal, err) < 0 ||
         engine_open(&engine, &run->engine, err) < 0 ||
         run_image_install(&run->options, run->engine, &run->image, err) < 0)
         return -1;
@@ -647,7 +648,7 @@ static void fill_defaults(struct run_words *words)
     const struct limits usual = LIMITS_DEFAULT;
     struct limits *limits = &words->run.limits;
 
-    words->remote.given = *limits;
+    words->remote.given = words->run.asked = *limits;
     words->remote.has_runtime = words->run.runtime != NULL;
     limits->memory_bytes = limits->memory_bytes < 0 ? usual.memory_bytes : limits->memory_bytes;
     limits->cpu_millicores =

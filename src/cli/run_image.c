@@ -6,6 +6,7 @@
 #include "cli/build_view.h"
 #include "install/install.h"
 #include "runtime/catalog.h"
+#include "runtime/requirements.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,27 @@ static int build(const struct run_options *options, int *signal, struct error *e
         catalog_find(catalog, &reference, &definition, err) < 0)
         return -1;
     return build_view_run(&view, definition, signal, err);
+}
+
+int run_image_check(struct run_options *options, struct error *err)
+{
+    const struct runtime_definition *definition;
+    struct runtime_reference reference;
+    autoptr(catalog) catalog = NULL;
+    struct error ignored;
+    struct limits needed;
+
+    if (runtime_is_plain(options->runtime))
+        return 0;
+    if (runtime_reference_parse(options->runtime, &reference, err) < 0 ||
+        catalog_load_named(options->data_dir, reference.name, &catalog, err) < 0)
+        return -1;
+    if (catalog_find(catalog, &reference, &definition, &ignored) < 0)
+        return 0; // one that is built may be older than the catalog; else opening it says so
+    if (requirements_check(definition, &options->asked, options->has_network, &needed, err) < 0)
+        return -1;
+    options->limits = requirements_raise(&options->limits, &needed);
+    return 0;
 }
 
 int run_image_open(const struct run_options *options, struct runtime_image **out, int *signal,

@@ -8,6 +8,9 @@
 #include "engine/box.h"
 #include "runtime/image.h"
 
+/* What the runtime needs, as a server sees to it: ERROR_INVALID where less is asked for; what nothing was said about is at least that. */
+int run_image_check(struct run_options *options, struct error *err);
+
 /* Tells on standard error what takes long. ERROR_GONE and *signal where one ended it. */
 int run_image_open(const struct run_options *options, struct runtime_image **out, int *signal,
                    struct error *err);

@@ -12,6 +12,7 @@
 
 struct run_options {
     struct limits limits;
+    struct limits asked; // of these; -1: nothing was said
     uint64_t timeout_ms, output_cap_bytes;
     const char *runtime, *directory, *user, *data_dir;
     struct option_list env, files, dependencies, packages, mounts;

@@ -46,6 +46,7 @@
 #include "engine/files.h"
 #include "install/install.h"
 #include "runtime/catalog.h"
+#include "runtime/requirements.h"
 
 #include <inttypes.h>
 #include <semaphore.h>
@@ -126,17 +127,10 @@ static char *name_runtime(const struct creation *creation)
 /* What nothing was said about is at least what its runtime needs. */
 static struct limits limits_of(const struct creation *creation)
 {
-    const struct limits *asked = &creation->request->limits, *needed = &creation->needed;
-    struct limits limits = limits_or_default(asked, &creation->core->settings.limits);
+    const struct limits limits =
+        limits_or_default(&creation->request->limits, &creation->core->settings.limits);
 
-    if (!asked->memory_bytes && limits.memory_bytes && limits.memory_bytes < needed->memory_bytes)
-        limits.memory_bytes = needed->memory_bytes;
-    if (!asked->cpu_millicores && limits.cpu_millicores &&
-        limits.cpu_millicores < needed->cpu_millicores)
-        limits.cpu_millicores = needed->cpu_millicores;
-    if (!asked->disk_bytes && limits.disk_bytes && limits.disk_bytes < needed->disk_bytes)
-        limits.disk_bytes = needed->disk_bytes;
-    return limits;
+    return requirements_raise(&limits, &creation->needed);
 }
 
 /* Strings are borrowed. */
@@ -707,21 +701,17 @@ static int check_runtime(struct creation *creation, struct error *err)
     struct runtime_wish wish = {.name = request->runtime,
                                 .has_packages = request->packages && request->packages[0],
                                 .has_network = creation->network.is_enabled,
-                                .memory_bytes = request->limits.memory_bytes,
-                                .cpu_millicores = request->limits.cpu_millicores,
-                                .disk_bytes = request->limits.disk_bytes};
+                                .limits = request->limits};
 
     if (install_check(request->dependencies, request->packages, err) < 0)
         return -1;
-    if (!wish.name && wish.has_packages)
+    if (!wish.name && (wish.has_packages || !(request->snapshot || request->fork_of)))
         wish.name = creation->core->settings.default_runtime;
     if (!wish.name)
         return 0;
     if (runtime_check(creation->core->runtimes, &wish, creation->runtime, err) < 0)
         return -1;
-    creation->needed = (struct limits){.memory_bytes = wish.memory_bytes,
-                                       .cpu_millicores = wish.cpu_millicores,
-                                       .disk_bytes = wish.disk_bytes};
+    creation->needed = wish.limits;
     return limits_check_most(&creation->needed, &creation->core->settings.ceilings.sandbox,
                              "this server", true, err);
 }

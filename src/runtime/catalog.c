@@ -13,15 +13,21 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #define DEEPEST 8 // how many may stand on each other
+#define ETC_DIR "/etc/burrow/runtimes"
+#define SETTLED_S 2 // more than the coarsest clock of a file system
 
 extern const struct embedded_file runtime_embedded[];
 
 struct catalog {
+    atomic_uint references;
     struct runtime_definition **definitions; // by name, then first tag
     size_t n_definitions;
     struct data_document **documents; // own the strings
@@ -272,29 +278,53 @@ static void hash_all(struct catalog *catalog)
         catalog->definitions[i]->hash = hashes[i];
 }
 
-int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out, struct error *err)
+/* Of those in the program, only files in which `word` occurs; NULL: all. */
+static int read_all(const char *data_dir, const char *etc_dir, const char *word,
+                    struct catalog **out, struct error *err)
 {
     autoptr(catalog) catalog = xnew(struct catalog);
     autofree char *own = xasprintf("%s/catalog", data_dir);
 
+    catalog->references = 1;
     for (const struct embedded_file *file = runtime_embedded; file->name; file++) {
         autofree char *name = xasprintf("runtimes/%s", file->name);
         struct data_document *document = NULL;
+        if (word && !memmem(file->data, file->length, word, strlen(word)))
+            continue;
         if (yaml_read(name, file->data, file->length, &document, err) < 0 ||
             add_document(catalog, document, err) < 0)
             return -1;
     }
-    add_directory(catalog, etc_dir ? etc_dir : "/etc/burrow/runtimes");
+    add_directory(catalog, etc_dir ? etc_dir : ETC_DIR);
     add_directory(catalog, own);
-    link_all(catalog);
-    hash_all(catalog);
     *out = take(catalog);
     return 0;
 }
 
+int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out, struct error *err)
+{
+    if (read_all(data_dir, etc_dir, NULL, out, err) < 0)
+        return -1;
+    link_all(*out);
+    hash_all(*out);
+    return 0;
+}
+
+int catalog_load_named(const char *data_dir, const char *name, struct catalog **out,
+                       struct error *err)
+{
+    return read_all(data_dir, NULL, name, out, err);
+}
+
+struct catalog *catalog_ref(struct catalog *catalog)
+{
+    atomic_fetch_add_explicit(&catalog->references, 1, memory_order_relaxed);
+    return catalog;
+}
+
 void catalog_free(struct catalog *catalog)
 {
-    if (!catalog)
+    if (!catalog || atomic_fetch_sub_explicit(&catalog->references, 1, memory_order_acq_rel) > 1)
         return;
     for (size_t i = 0; i < catalog->n_definitions; i++)
         free(catalog->definitions[i]);
@@ -306,6 +336,54 @@ void catalog_free(struct catalog *catalog)
     free(catalog->documents);
     free(catalog->faults);
     free(catalog);
+}
+
+// ---- whether they are still the same ----
+
+/* In any order. A file that cannot be looked at counts by its name. */
+static bool look_at_file(int dir_fd, const char *name, time_t now, uint64_t *state)
+{
+    struct digest digest = {0};
+    struct stat info = {0};
+
+    (void)fstatat(dir_fd, name, &info, 0);
+    const uint64_t facts[] = {info.st_dev,
+                              info.st_ino,
+                              (uint64_t)info.st_size,
+                              info.st_mode,
+                              (uint64_t)info.st_mtim.tv_sec,
+                              (uint64_t)info.st_mtim.tv_nsec,
+                              (uint64_t)info.st_ctim.tv_sec,
+                              (uint64_t)info.st_ctim.tv_nsec};
+    digest_add_text(&digest, name);
+    digest_add(&digest, facts, sizeof facts);
+    *state += digest_end(&digest);
+    return info.st_ctim.tv_sec + SETTLED_S < now;
+}
+
+static bool look_at_directory(const char *path, time_t now, uint64_t *state)
+{
+    autodir dir = opendir(path);
+    bool is_settled = dir || errno == ENOENT;
+
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        if (is_yaml(entry))
+            is_settled &= look_at_file(dirfd(dir), entry->d_name, now, state);
+    return is_settled;
+}
+
+bool catalog_look(const char *data_dir, const char *etc_dir, uint64_t *state)
+{
+    autofree char *own = xasprintf("%s/catalog", data_dir);
+    uint64_t states[2] = {0};
+    struct digest digest = {0};
+    time_t now = time(NULL);
+    bool is_settled = look_at_directory(etc_dir ? etc_dir : ETC_DIR, now, &states[0]);
+
+    is_settled &= look_at_directory(own, now, &states[1]);
+    digest_add(&digest, states, sizeof states);
+    *state = digest_end(&digest);
+    return is_settled;
 }
 
 const struct runtime_definition *catalog_at(const struct catalog *catalog, size_t index)

@@ -82,8 +82,21 @@ struct catalog;
  * catalog_fault_at. */
 int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out,
                  struct error *err);
-void catalog_free(struct catalog *catalog);
+/*
+ * Only what can be found by this name, for who needs it quickly: a runtime that is built. Definitions are not joined with those that they stand on, and their
+ * hash is their own.
+ */
+int catalog_load_named(const char *data_dir, const char *name, struct catalog **out,
+                       struct error *err);
+struct catalog *catalog_ref(struct catalog *catalog);
+void catalog_free(struct catalog *catalog); // gives up one reference
 DEFINE_AUTOPTR(catalog)
+
+/*
+ * The state of the machine's files of the catalog, without reading them: as long as it stays the same, catalog_load would give the same. False while one of them was
+ * changed so lately that a second change might not show.
+ */
+bool catalog_look(const char *data_dir, const char *etc_dir, uint64_t *state);
 
 /*
  * Puts a file into <data>/catalog, if it can be read and names this runtime first; in place of one that was put there before. ERROR_INVALID with

@@ -94,6 +94,23 @@ def test_less_than_a_runtime_needs_is_refused(api):
     check_error(api.post("/sandbox", {"runtime": "claude-code"}), 400, "INVALID_ARGUMENT", "network")
 
 
+def test_what_the_default_runtime_needs_counts_too(own_server, tmp_path):
+    name = f"needy-{uuid.uuid4().hex[:8]}"  # built beside those of all servers of tests
+    (tmp_path / "data0/catalog").mkdir(parents=True)
+    (tmp_path / f"data0/catalog/{name}.yaml").write_text(f"name: {name}\nrequirements: {{memory: 300Mi}}\nbuild: {{kind: host}}\n")
+    server = own_server(options=["--runtime", name, "--memory", "200Mi"])
+    try:
+        for fields in ({}, {"runtime": name}):
+            check_error(server.client.post("/sandbox", {**fields, "resources": {"memory": "64Mi"}}), 400, "INVALID_ARGUMENT", "memory", "300Mi")
+            made = server.client.post("/api/v1/sandboxes", fields)
+            assert made.json["limits"]["memoryBytes"] == 300 << 20, str(made)  # what nobody asked about is what it needs
+            assert server.client.delete(f"/api/v1/sandboxes/{made.json['id']}").status in (200, 204)
+    finally:
+        until(lambda: server.client.delete(f"/api/v1/runtimes/{name}").status != 409, "its box to be gone")
+        for rest in (server.data / "runtimes").glob(f"*{name}*"):
+            rest.unlink()
+
+
 def test_an_administrator_adds_makes_and_removes_one(server, api, new):
     text = "name: added\ndescription: by HTTP\nbuild: {kind: host}\n"
     made = api.post("/api/v1/runtimes", {"name": "added", "definition": text})

@@ -150,6 +150,25 @@ def test_a_runtime_in_use_by_a_sandbox_is_not_removed(boxes):
 # ---- base:latest ----
 
 
+def test_what_a_runtime_needs_is_seen_to_without_a_server(boxes):
+    (boxes / "catalog").mkdir()
+    (boxes / "catalog/needy.yaml").write_text("name: needy\naliases: [greedy]\nrequirements: {memory: 600Mi, cpu: 1500m, disk: 256Mi}\nbuild: {kind: host}\n")
+    (boxes / "catalog/online.yaml").write_text("name: online\nrequirements: {network: true}\nbuild: {kind: host}\n")
+
+    def run(*words):
+        return subprocess.run(**command("run", *words, "--", "cat", "/proc/meminfo", data=boxes), capture_output=True, timeout=60)
+    for words, sentence in ((["needy", "--memory", "64Mi"], "memory: the runtime 'needy:latest' needs at least 600Mi; ask for more, or for nothing"),
+                            (["greedy", "--cpu", "1"], "cpu: the runtime 'needy:latest' needs at least 1500m; ask for more, or for nothing"),
+                            (["needy", "--disk", "1Mi"], "disk: the runtime 'needy:latest' needs at least 256Mi; ask for more, or for nothing"),
+                            (["online"], "network: the runtime 'online:latest' needs it; ask for a sandbox with network")):
+        done = run("--runtime", *words)
+        assert (done.returncode, done.stdout, done.stderr) == (125, "", f"burrow: {sentence}\n")
+    for words, kib in (([], 600 << 10), (["--memory", "700Mi"], 700 << 10)):  # the default is less than it needs
+        done = run("--runtime", "needy", *words)
+        assert f"{kib} kB" in done.stdout.splitlines()[0], done.stderr
+    assert run("--runtime", "needy", "--memory", "0").returncode == 0  # no limit is enough
+
+
 @needs_mmdebstrap
 def test_no_mirror_says_the_way_out_and_what_apt_said(tmp_path):
     done = runtime("build", "base", "--mirror", DEAD_MIRROR, data=tmp_path)

@@ -8,6 +8,7 @@
 #include "runtime/build.h"
 #include "runtime/catalog.h"
 #include "runtime/build_dir.h"
+#include "runtime/requirements.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,45 +16,6 @@
 #include <time.h>
 
 // ---- which ones a caller may have ----
-
-// In the catalog of every machine, and in need of nothing.
-static const char *const built_in[] = {"base:latest", "host:latest"};
-
-static int load(struct runtimes *runtimes, struct catalog **out, struct error *err)
-{
-    return catalog_load(runtimes_data_dir(runtimes), NULL, out, err);
-}
-
-static int check_need(const char *limit, int64_t asked, uint64_t needed, const char *spelled,
-                      const struct runtime_definition *definition, struct error *err)
-{
-    if (asked <= 0 || (uint64_t)asked >= needed)
-        return 0;
-    return error_refuse(err, ERROR_INVALID, limit,
-                        "%s: the runtime '%s:%s' needs at least %s; ask for more, or for nothing",
-                        limit, definition->name, definition->tags[0], spelled);
-}
-
-static int check_needs(const struct runtime_wish *wish, const struct runtime_definition *definition,
-                       struct error *err)
-{
-    const struct runtime_requirements *needs = &definition->requirements;
-    char memory[SIZE_TEXT], disk[SIZE_TEXT], cpu[SIZE_TEXT];
-
-    (void)snprintf(cpu, sizeof cpu, "%um", needs->cpu_millicores);
-    if (check_need("memory", wish->memory_bytes, needs->memory_bytes,
-                   size_format(needs->memory_bytes, memory), definition, err) < 0 ||
-        check_need("cpu", wish->cpu_millicores, needs->cpu_millicores, cpu, definition, err) < 0)
-        return -1;
-    if (check_need("disk", wish->disk_bytes, needs->disk_bytes,
-                   size_format(needs->disk_bytes, disk), definition, err) < 0)
-        return -1;
-    if (needs->needs_network && !wish->has_network)
-        return error_refuse(err, ERROR_INVALID, "network",
-                            "network: the runtime '%s:%s' needs it; ask for a sandbox with network",
-                            definition->name, definition->tags[0]);
-    return 0;
-}
 
 // "npm@10" has npm; and so has whatever stands on one that does.
 static bool has_npm(const struct runtime_definition *definition)
@@ -89,15 +51,10 @@ static int check_npm(const struct catalog *catalog, const struct runtime_definit
                         wanted->name, wanted->tags[0], names);
 }
 
-// Without reading files, for what nearly everybody asks for.
-static bool is_plain(struct runtimes *runtimes, const char *full)
+static bool is_default(const struct runtimes *runtimes, const char *full)
 {
-    const char *standard = runtimes_default(runtimes);
-
-    for (size_t i = 0; i < ARRAY_SIZE(built_in); i++)
-        if (strcmp(built_in[i], full) == 0)
-            return true;
-    return standard && strcmp(full, standard) == 0;
+    const char *usual = runtimes_default(runtimes);
+    return usual && strcmp(usual, full) == 0;
 }
 
 int runtime_check(struct runtimes *runtimes, struct runtime_wish *wish, char *name,
@@ -114,27 +71,28 @@ int runtime_check(struct runtimes *runtimes, struct runtime_wish *wish, char *na
     autofree char *full = runtime_full_name(wish->name);
     if (name)
         (void)snprintf(name, RUNTIME_REFERENCE_TEXT, "%s", full);
-    if (!wish->has_packages && is_plain(runtimes, full)) {
-        *wish = (struct runtime_wish){.name = wish->name};
+    if (!wish->has_packages && runtime_is_plain(full)) {
+        wish->limits = (struct limits){0};
         return 0;
     }
-    if (load(runtimes, &catalog, err) < 0 ||
-        catalog_find(catalog, &reference, &definition, err) < 0)
+    if (runtimes_catalog(runtimes, &catalog, err) < 0)
         return -1;
+    if (catalog_find(catalog, &reference, &definition, err) < 0) {
+        if (wish->has_packages || !is_default(runtimes, full))
+            return -1;
+        wish->limits = (struct limits){0}; // it is built, whatever became of its file
+        return 0;
+    }
     if (definition->is_internal)
         return error_refuse(err, ERROR_NOT_FOUND, "runtime",
                             "runtime '%s' is only there to make others with", full);
     if (name)
         (void)snprintf(name, RUNTIME_REFERENCE_TEXT, "%s:%s", definition->name,
                        definition->tags[0]);
-    if (check_needs(wish, definition, err) < 0 ||
-        (wish->has_packages && check_npm(catalog, definition, err) < 0))
+    const struct limits asked = wish->limits;
+    if (requirements_check(definition, &asked, wish->has_network, &wish->limits, err) < 0)
         return -1;
-    const struct runtime_requirements *needs = &definition->requirements;
-    wish->memory_bytes = (int64_t)needs->memory_bytes;
-    wish->cpu_millicores = needs->cpu_millicores;
-    wish->disk_bytes = (int64_t)needs->disk_bytes;
-    return 0;
+    return wish->has_packages ? check_npm(catalog, definition, err) : 0;
 }
 
 bool runtime_has_interpreter(struct runtimes *runtimes, const char *name)
@@ -145,7 +103,7 @@ bool runtime_has_interpreter(struct runtimes *runtimes, const char *name)
     struct error ignored = {0};
 
     return runtime_reference_parse(name, &reference, &ignored) == 0 &&
-           load(runtimes, &catalog, &ignored) == 0 &&
+           runtimes_catalog(runtimes, &catalog, &ignored) == 0 &&
            catalog_find(catalog, &reference, &definition, &ignored) == 0 && definition->interpreter;
 }
 
@@ -263,7 +221,7 @@ static int list_all(struct runtimes *runtimes, struct runtime_list *out, struct 
 {
     const struct runtime_definition *definition;
 
-    if (load(runtimes, &out->catalog, err) < 0)
+    if (runtimes_catalog(runtimes, &out->catalog, err) < 0)
         return -1;
     for (size_t i = 0; (definition = catalog_at(out->catalog, i)); i++) {
         if (definition->is_internal)
@@ -373,7 +331,7 @@ int runtime_get(struct runtimes *runtimes, const char *reference, struct runtime
     if (runtime_resolve(runtimes, reference, name, &ignored) == 0)
         reference = name;
     if (runtime_reference_parse(reference, &parsed, err) < 0 ||
-        load(runtimes, &out->catalog, err) < 0 ||
+        runtimes_catalog(runtimes, &out->catalog, err) < 0 ||
         catalog_find(out->catalog, &parsed, &definition, err) < 0)
         return -1;
     out->entries = xcalloc(1, sizeof *out->entries);
@@ -387,7 +345,7 @@ int runtime_measure(struct runtimes *runtimes, uint64_t *count, uint64_t *bytes,
     const struct runtime_definition *definition;
     autoptr(catalog) catalog = NULL;
 
-    if (load(runtimes, &catalog, err) < 0)
+    if (runtimes_catalog(runtimes, &catalog, err) < 0)
         return -1;
     *count = *bytes = 0;
     for (size_t i = 0; (definition = catalog_at(catalog, i)); i++) {

@@ -58,7 +58,7 @@ int runtime_list(struct runtimes *runtimes, enum runtime_sort sort, bool is_desc
 /* What is asked of a sandbox, held against what its runtime needs; 0: nothing was. After the check: what the runtime needs. */
 struct runtime_wish {
     const char *name; // NULL: the default one
-    int64_t memory_bytes, cpu_millicores, disk_bytes;
+    struct limits limits;
     bool has_network;
     bool has_packages; // of npm: the runtime needs npm or bun
 };

@@ -92,8 +92,7 @@ int runtime_of_image(struct runtimes *runtimes, const struct actor *actor, const
     autofree char *source = source_of(image);
     autoptr(catalog) catalog = NULL;
 
-    if (check_image(source, err) < 0 ||
-        catalog_load(runtimes_data_dir(runtimes), NULL, &catalog, err) < 0)
+    if (check_image(source, err) < 0 || runtimes_catalog(runtimes, &catalog, err) < 0)
         return -1;
     if (find_image(catalog, source, name))
         return 0;
@@ -130,7 +129,7 @@ int runtime_delete(struct runtimes *runtimes, const struct actor *actor, const c
     bool was_there = false;
 
     if (actor_need_admin(actor, err) < 0 || runtime_reference_parse(reference, &parsed, err) < 0 ||
-        catalog_load(data_dir, NULL, &catalog, err) < 0 ||
+        runtimes_catalog(runtimes, &catalog, err) < 0 ||
         catalog_find(catalog, &parsed, &definition, err) < 0)
         return -1;
     autofree char *name = xasprintf("%s:%s", definition->name, definition->tags[0]);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "core/runtime/catalog_cache.h"
 #include "runtime/build.h"
 
 #include <stdatomic.h>
@@ -49,7 +50,8 @@ struct runtimes {
     char *default_runtime;   // NULL: none
     char *mirror, *registry; // NULL: the machine's and npm's own
     struct image_installer installer;
-    int cancel_fd;                // readable: give up building
+    int cancel_fd; // readable: give up building
+    struct catalog_cache catalog;
     struct lock lock;             // guards all below, and the entries
     struct lock_condition opened; // an attempt has ended
     struct entry *entries;
@@ -130,7 +132,7 @@ static int build(struct entry *entry, struct error *err)
     uint64_t since = clock_monotonic_ms();
 
     if (runtime_reference_parse(entry->reference, &parsed, err) < 0 ||
-        catalog_load(runtimes->data_dir, NULL, &catalog, err) < 0 ||
+        runtimes_catalog(entry->runtimes, &catalog, err) < 0 ||
         catalog_find(catalog, &parsed, &definition, err) < 0)
         return -1;
     log_info("building runtime", F("runtime", (const char *)entry->reference));
@@ -250,6 +252,7 @@ int runtimes_open(const char *data_dir, const char *default_runtime, struct runt
     runtimes->data_dir = xstrdup(data_dir);
     runtimes->default_runtime = default_runtime ? xstrdup(default_runtime) : NULL;
     runtimes->cancel_fd = cancel_fd;
+    catalog_cache_init(&runtimes->catalog);
     lock_init(&runtimes->lock, LOCK_RUNTIMES);
     lock_condition_init(&runtimes->opened);
     *out = runtimes;
@@ -287,6 +290,7 @@ void runtimes_free(struct runtimes *runtimes)
     }
     lock_condition_clear(&runtimes->opened);
     lock_clear(&runtimes->lock);
+    catalog_cache_clear(&runtimes->catalog);
     (void)close(runtimes->cancel_fd);
     free(runtimes->default_runtime);
     free(runtimes->mirror);
@@ -468,7 +472,7 @@ bool runtimes_is_built(struct runtimes *runtimes, const char *reference)
         xasprintf("%s/runtimes/%s/%s/manifest", runtimes->data_dir, parsed.name, parsed.tag);
     if (access(manifest, F_OK) == 0)
         return true;
-    return catalog_load(runtimes->data_dir, NULL, &catalog, &ignored) < 0 ||
+    return runtimes_catalog(runtimes, &catalog, &ignored) < 0 ||
            catalog_find(catalog, &parsed, &definition, &ignored) < 0 ||
            definition->kind == RUNTIME_HOST;
 }
@@ -609,6 +613,11 @@ bool runtimes_is_ready(struct runtimes *runtimes, const char *reference)
 int runtimes_cancel_fd(const struct runtimes *runtimes)
 {
     return runtimes->cancel_fd;
+}
+
+int runtimes_catalog(struct runtimes *runtimes, struct catalog **out, struct error *err)
+{
+    return catalog_cache_get(&runtimes->catalog, runtimes->data_dir, out, err);
 }
 
 const char *runtimes_data_dir(const struct runtimes *runtimes)

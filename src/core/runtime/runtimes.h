@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+struct catalog; // runtime/catalog.h
 struct runtimes;
 struct image; // an open runtime; shared, counted
 
@@ -87,5 +88,7 @@ bool runtimes_is_built(struct runtimes *runtimes, const char *reference);
 
 /* Readable once all is given up. */
 int runtimes_cancel_fd(const struct runtimes *runtimes);
+/* As its files are now; a reference of the caller's. */
+int runtimes_catalog(struct runtimes *runtimes, struct catalog **out, struct error *err);
 const char *runtimes_data_dir(const struct runtimes *runtimes);
 const char *runtimes_default(const struct runtimes *runtimes);

@@ -80,9 +80,9 @@ TEST(the_servers_own_choice_is_always_offered)
 TEST(an_alias_is_recorded_as_what_it_stands_for_and_needs_are_held_against_what_is_asked)
 {
     struct core *core = rig_core();
-    struct runtime_wish enough = {.name = "nodejs", .memory_bytes = 1 << 30};
+    struct runtime_wish enough = {.name = "nodejs", .limits.memory_bytes = 1 << 30};
     struct runtime_wish little = {
-        .name = "claude-code", .has_network = true, .memory_bytes = 16 << 20};
+        .name = "claude-code", .has_network = true, .limits.memory_bytes = 16 << 20};
     struct runtime_wish nothing = {.name = "claude-code", .has_network = true};
     struct runtime_wish apart = {.name = "claude-code"};
     char name[RUNTIME_REFERENCE_TEXT];
@@ -91,7 +91,7 @@ TEST(an_alias_is_recorded_as_what_it_stands_for_and_needs_are_held_against_what_
     CHECK_OK(runtime_check(core->runtimes, &enough, name, &err), err);
     CHECK_STR(name, "node:latest");
     CHECK_OK(runtime_check(core->runtimes, &nothing, name, &err), err);
-    CHECK_INT(nothing.memory_bytes, 1 << 30);
+    CHECK_INT(nothing.limits.memory_bytes, 1 << 30);
     CHECK(runtime_check(core->runtimes, &little, name, &err) < 0);
     CHECK_STR(err.noun, "memory");
     CHECK(runtime_check(core->runtimes, &apart, name, &err) < 0);

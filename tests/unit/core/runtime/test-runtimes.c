@@ -292,3 +292,63 @@ TEST(a_program_that_builds_does_not_keep_the_callers_sockets_open)
     runtimes_free(runtimes);
     free(log_stop(fd));
 }
+
+static void write_definition(const char *data_dir, const char *description)
+{
+    char path[300], text[300];
+
+    (void)snprintf(path, sizeof path, "%s/catalog", data_dir);
+    CHECK(mkdir(path, 0755) == 0 || errno == EEXIST);
+    (void)snprintf(path, sizeof path, "%s/catalog/mine.yaml", data_dir);
+    (void)snprintf(text, sizeof text, "name: mine\ndescription: %s\nbuild: {kind: host}\n",
+                   description);
+    FILE *file = fopen(path, "we"); // in place, as people do
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* "" where the catalog has none of that name. */
+static void read_description(struct runtimes *runtimes, char out[64])
+{
+    const struct runtime_reference mine = {.name = "mine", .tag = "latest"};
+    const struct runtime_definition *definition = NULL;
+    autoptr(catalog) catalog = NULL;
+    struct error err = {0};
+
+    CHECK_OK(runtimes_catalog(runtimes, &catalog, &err), err);
+    if (catalog_find(catalog, &mine, &definition, &err) == 0)
+        (void)snprintf(out, 64, "%s", definition->description);
+    else
+        out[0] = '\0';
+}
+
+TEST(the_catalog_is_as_its_files_are)
+{
+    char data_dir[160], path[300], found[64];
+    autoptr(runtimes) runtimes = open_runtimes(data_dir);
+
+    read_description(runtimes, found);
+    CHECK_STR(found, "");
+    for (char letter = 'a'; letter < 'k'; letter++) { // of one size, and perhaps of one time
+        const char text[] = {letter, letter, '\0'};
+        write_definition(data_dir, text);
+        read_description(runtimes, found);
+        CHECK_STR(found, text);
+    }
+    (void)snprintf(path, sizeof path, "%s/catalog/mine.yaml", data_dir);
+    CHECK(unlink(path) == 0);
+    read_description(runtimes, found);
+    CHECK_STR(found, "");
+}
+
+TEST(a_catalog_that_has_not_changed_is_not_read_again)
+{
+    char data_dir[160];
+    autoptr(runtimes) runtimes = open_runtimes(data_dir);
+    autoptr(catalog) one = NULL;
+    autoptr(catalog) other = NULL;
+    struct error err = {0};
+
+    CHECK_OK(runtimes_catalog(runtimes, &one, &err), err);
+    CHECK_OK(runtimes_catalog(runtimes, &other, &err), err);
+    CHECK(one == other);
+}
