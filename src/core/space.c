@@ -80,8 +80,11 @@ int space_get(struct core *core, const struct actor *actor, struct space *out, s
     found.volume_bytes = volume.total_bytes;
     found.free_bytes = volume.free_bytes;
     struct install_found packages;
-    if (install_sweep(core->settings.data_dir, INT64_MIN, true, &packages, err) < 0)
+    struct runtime_unused layers;
+    if (install_sweep(core->settings.data_dir, INT64_MIN, true, &packages, err) < 0 ||
+        runtime_sweep(core->settings.data_dir, true, &layers, err) < 0)
         return -1;
+    add(&found.parts[SPACE_UNUSED], layers.count, layers.bytes);
     add(&found.parts[SPACE_RUNTIMES], packages.count, packages.bytes);
     add_stored(&stored, found.parts);
     measure_scratches(core, &found.parts[SPACE_SANDBOXES]);
@@ -92,16 +95,20 @@ int space_get(struct core *core, const struct actor *actor, struct space *out, s
 
 /* Packages that no box uses and nobody has asked for in a while; builds that no tag points at go with the next build. */
 static int prune_runtimes(struct core *core, bool is_trial, struct space_use *freed,
-                          struct error *err)
+                          struct space_use *unused, struct error *err)
 {
     int64_t unused_since = (int64_t)clock_wall_ms() - core->settings.packages_keep_ms;
+    struct runtime_unused layers;
     struct install_found found;
 
     runtimes_forget_packages(core->runtimes, unused_since);
-    if ((!is_trial && runtime_sweep(core->settings.data_dir, err) < 0) ||
+    if (!is_trial)
+        install_clean(core->engine, core->settings.data_dir);
+    if (runtime_sweep(core->settings.data_dir, is_trial, &layers, err) < 0 ||
         install_sweep(core->settings.data_dir, unused_since, is_trial, &found, err) < 0)
         return -1;
     add(freed, found.removed, found.removed_bytes);
+    add(unused, layers.count, layers.bytes);
     return 0;
 }
 
@@ -129,7 +136,8 @@ int space_prune(struct core *core, const struct actor *actor, const struct space
                              &found[SPACE_UNUSED].bytes, err) < 0 ||
         (!pruning->is_trial && volume_settle(engine_volume(core->engine), err) < 0))
         return -1;
-    if (prune_runtimes(core, pruning->is_trial, &found[SPACE_RUNTIMES], err) < 0)
+    if (prune_runtimes(core, pruning->is_trial, &found[SPACE_RUNTIMES], &found[SPACE_UNUSED], err) <
+        0)
         return -1;
     add(&found[SPACE_UNUSED], layers.count, layers.bytes);
     memcpy(freed, found, sizeof found);

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#define LOCK ".lock-dep-" // before the id of a layer that is being made
 #define ID_SIZE 40
 #define PREFIX ".layers/dep-"
 
@@ -229,12 +230,39 @@ static int make(struct engine *engine, const struct runtime_image *image, const 
         volume_scratch_remove(volume, scratch, err) < 0) // of one that was killed
         return -1;
     int result = install_box_run(engine, image, list, options, scratch, err);
-    if (result == 0)
-        result = keep(volume, scratch, &keeping, place, err);
+    if (result == 0 && (result = keep(volume, scratch, &keeping, place, err)) < 0) {
+        if (err->sys == ENOSPC || err->sys == EDQUOT)
+            (void)error_restate(err, ERROR_NO_SPACE, "packages");
+        (void)error_wrap(err, "keep packages in '%.200s'", top);
+    }
     (void)volume_scratch_remove(volume, scratch, &ignored);
     if (result < 0)
         (void)fd_remove_tree(AT_FDCWD, work, &ignored);
     return result;
+}
+
+/* Whoever installs holds the lock. */
+static void clean_one(struct volume *volume, int top_fd, const char *lock)
+{
+    autofree char *work = xasprintf(".new-dep-%s", lock + strlen(LOCK));
+    autofree char *scratch = xasprintf("install-%s", lock + strlen(LOCK));
+    autofd fd = openat(top_fd, lock, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    struct error ignored = {0};
+
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return;
+    (void)fd_remove_tree(top_fd, work, &ignored);
+    (void)volume_scratch_remove(volume, scratch, &ignored);
+}
+
+void install_clean(struct engine *engine, const char *data_dir)
+{
+    autofree char *top = xasprintf("%s/runtimes/.layers", data_dir);
+    autodir dir = opendir(top);
+
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        if (strncmp(entry->d_name, LOCK, strlen(LOCK)) == 0)
+            clean_one(engine_volume(engine), dirfd(dir), entry->d_name);
 }
 
 int install_open(struct engine *engine, const struct runtime_image *image, const char *list,
@@ -248,7 +276,7 @@ int install_open(struct engine *engine, const struct runtime_image *image, const
     make_id(image, list, id);
     if (open_layer(options->data_dir, id, out, err) == 0)
         return 0;
-    autofree char *lock = xasprintf("%s/.lock-dep-%s", top, id);
+    autofree char *lock = xasprintf("%s/" LOCK "%s", top, id);
     if (image->n_binds)
         return error_refuse(err, ERROR_INVALID, "runtime",
                             "nothing can be installed over the runtime '%s:%s'; use base:latest",
@@ -257,6 +285,7 @@ int install_open(struct engine *engine, const struct runtime_image *image, const
         return -1;
     if (open_layer(options->data_dir, id, out, err) == 0)
         return 0;
+    install_clean(engine, options->data_dir);
     if (make(engine, image, list, options, top, id, err) < 0)
         return -1;
     return open_layer(options->data_dir, id, out, err);

@@ -38,6 +38,9 @@ int install_open(struct engine *engine, const struct runtime_image *image, const
 /* Whether it is there already. */
 bool install_is_there(const char *data_dir, const struct runtime_image *image, const char *list);
 
+/* Removes what installs left that were killed: half of a layer, and the scratch of their box. Best effort. */
+void install_clean(struct engine *engine, const char *data_dir);
+
 /* Removes what was not used since (milliseconds of the wall clock), unless a box has it now; adds up. A trial only says what would go. */
 struct install_found {
     uint64_t count, bytes, removed, removed_bytes;

@@ -18,6 +18,7 @@
 #define NAMES_LIMIT_MS (2 * 60 * 1000)
 #define CERTIFICATES "/etc/ssl/certs/ca-certificates.crt" // of the machine, whose network it is
 #define CERTIFICATES_MAX (1 << 20)
+#define ROOM_BYTES ((uint64_t)256 << 20) // with so much left a volume is not what was full
 
 static const struct limits limits = {.memory_bytes = INT64_C(2) << 30,
                                      .cpu_millicores = 2000,
@@ -81,6 +82,7 @@ struct hearing {
     size_t length;
     char fault[400]; // the first line that says why
     const char *noun;
+    bool is_full; // something could not be written
 };
 
 static const struct {
@@ -109,6 +111,18 @@ static const struct {
     {"npm ERR!", NULL},
 };
 
+/* As apt, dpkg, npm and bun have it. */
+static bool says_full(const char *line)
+{
+    static const char *const words[] = {"No space left on device", "enough free space",
+                                        "Disk quota exceeded", "ENOSPC", "nospc"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (strstr(line, words[i]))
+            return true;
+    return false;
+}
+
 static void hear_line(struct hearing *hearing, const char *line)
 {
     struct error ignored = {0};
@@ -121,7 +135,11 @@ static void hear_line(struct hearing *hearing, const char *line)
         if (strcmp(line, phases[i].line) == 0 && hearing->options->on_progress)
             (void)hearing->options->on_progress(hearing->options->data, phases[i].phase,
                                                 phases[i].percent);
-    for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+    if (!hearing->is_full && says_full(line)) {
+        hearing->is_full = true;
+        (void)snprintf(hearing->fault, sizeof hearing->fault, "%s", line);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(faults) && !hearing->is_full; i++) {
         bool is_better = !hearing->fault[0] || (faults[i].noun && !hearing->noun);
         if (!is_better || !strstr(line, faults[i].text))
             continue;
@@ -145,9 +163,25 @@ static void hear(struct hearing *hearing, const char *data, size_t length)
     }
 }
 
-static int explain(const struct hearing *hearing, const struct process_exit *exit,
-                   struct error *err)
+/* Whose room it was: the volume's, or that of the box, which packages are not to go beyond. */
+static int explain_full(const struct hearing *hearing, struct volume *volume, struct error *err)
 {
+    struct volume_space space = {0};
+    struct error ignored = {0};
+
+    if (volume_space(volume, &space, &ignored) == 0 && space.free_bytes >= ROOM_BYTES)
+        return error_refuse(err, ERROR_LIMIT, "packages",
+                            "packages: what they need does not fit into %lld GiB: %s",
+                            (long long)limits.disk_bytes >> 30, hearing->fault);
+    return error_refuse(err, ERROR_NO_SPACE, "packages",
+                        "the volume has no room left to install packages: %s", hearing->fault);
+}
+
+static int explain(const struct hearing *hearing, const struct process_exit *exit,
+                   struct volume *volume, struct error *err)
+{
+    if (hearing->is_full)
+        return explain_full(hearing, volume, err);
     if (hearing->noun)
         return error_refuse(err, ERROR_INVALID, hearing->noun, "%s: %s", hearing->noun,
                             hearing->fault);
@@ -227,7 +261,8 @@ static int relay(struct hearing *hearing, int output, struct error *err)
     }
 }
 
-static int run(struct box *box, const char *const *env, struct hearing *hearing, struct error *err)
+static int run(struct engine *engine, struct box *box, const char *const *env,
+               struct hearing *hearing, struct error *err)
 {
     const char *const argv[] = {"/bin/sh", "-c", hearing->names ? names_script : script, NULL};
     struct process_exit exit = {0};
@@ -256,7 +291,7 @@ static int run(struct box *box, const char *const *env, struct hearing *hearing,
     closep(&input);
     if (relay(hearing, output, err) < 0 || box_wait(box, PROCESS, -1, &exit, err) < 0)
         return -1;
-    return exit.code ? explain(hearing, &exit, err) : 0;
+    return exit.code ? explain(hearing, &exit, engine_volume(engine), err) : 0;
 }
 
 static void fill_env(const struct runtime_image *image, const char *list,
@@ -299,7 +334,7 @@ static int run_box(struct engine *engine, const struct runtime_image *image, con
         return error_wrap(err, "start a sandbox to install packages in");
     int result = admit(engine, box, &hosts, err);
     if (result == 0)
-        result = run(box, (const char *const *)env.items, hearing, err);
+        result = run(engine, box, (const char *const *)env.items, hearing, err);
     (void)box_end(box, &ignored);
     box_free(box);
     return result;

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "runtime/make.h"
+#include "runtime/oci_fetch.h"
 #include "runtime/oci_store.h"
 #include "runtime/build_dir.h"
 #include "runtime/tree.h"
@@ -111,14 +112,15 @@ static int check_space(const struct making *making, const char *dir, struct erro
         return error_sys(err, "look at '%s'", dir);
     uint64_t available = (uint64_t)space.f_bavail * space.f_frsize;
     if (available < bytes)
-        return error_set(
-            err, ERROR_LIMIT,
+        return error_refuse(
+            err, ERROR_NO_SPACE, "runtime",
             "it needs %llu MiB while it is made and '%s' has %llu MiB left; free some, or "
             "choose another data directory",
             (unsigned long long)bytes >> 20, dir, (unsigned long long)available >> 20);
     if (space.f_files && space.f_favail < inodes)
-        return error_set(err, ERROR_LIMIT, "it needs %llu inodes and '%s' has %llu left",
-                         (unsigned long long)inodes, dir, (unsigned long long)space.f_favail);
+        return error_refuse(err, ERROR_NO_SPACE, "runtime",
+                            "it needs %llu inodes and '%s' has %llu left",
+                            (unsigned long long)inodes, dir, (unsigned long long)space.f_favail);
     return 0;
 }
 
@@ -266,6 +268,7 @@ int runtime_build(const struct runtime_definition *definition,
     autoptr(build_dir) builds = build_dir_new(options->data_dir, definition->name);
     autofd lock_fd = -1;
     bool is_ready = !options->is_forced && is_current(definition, builds);
+    struct runtime_unused swept = {0};
 
     if (!is_ready) {
         if (build_below(definition, options, err) < 0)
@@ -276,11 +279,16 @@ int runtime_build(const struct runtime_definition *definition,
         // Whoever had the lock may have built it.
         is_ready = !options->is_forced && is_current(definition, builds);
     }
-    if (!is_ready && build_locked(definition, options, builds, err) < 0)
+    if (!is_ready && build_locked(definition, options, builds, err) < 0) {
+        oci_store_sweep(options->data_dir, false,
+                        &swept); // layers that were whole before it failed
+        if (err->sys == ENOSPC || err->sys == EDQUOT)
+            (void)error_restate(err, ERROR_NO_SPACE, "runtime");
         return error_wrap(err, "build runtime '%s:%s'", definition->name, definition->tags[0]);
+    }
     if (!is_ready) {
         build_dir_sweep(builds);
-        oci_store_sweep(options->data_dir); // what only the old one had
+        oci_store_sweep(options->data_dir, false, &swept); // what only the old one had
     }
     if (was_ready)
         *was_ready = is_ready;
@@ -427,10 +435,11 @@ int runtime_remove(const char *data_dir, const struct runtime_reference *referen
                    struct error *err)
 {
     autoptr(build_dir) builds = build_dir_new(data_dir, reference->name);
+    struct runtime_unused swept = {0};
 
     if (build_dir_remove(builds, reference->tag, err) < 0)
         return -1;
-    oci_store_sweep(data_dir);
+    oci_store_sweep(data_dir, false, &swept);
     return 0;
 }
 
@@ -443,15 +452,19 @@ static void sweep_name(const char *data_dir, const char *name)
         build_dir_sweep(builds);
 }
 
-int runtime_sweep(const char *data_dir, struct error *err)
+int runtime_sweep(const char *data_dir, bool is_trial, struct runtime_unused *out,
+                  struct error *err)
 {
     autofree char *path = xasprintf("%s/runtimes", data_dir);
     autodir names = opendir(path);
 
+    *out = (struct runtime_unused){0};
     if (!names)
         return errno == ENOENT ? 0 : error_sys(err, "list '%s'", path);
-    for (struct dirent *entry; (entry = readdir(names));)
+    for (struct dirent *entry; !is_trial && (entry = readdir(names));)
         if (entry->d_name[0] != '.' && entry->d_type != DT_REG)
             sweep_name(data_dir, entry->d_name);
+    oci_store_sweep(data_dir, is_trial, out);
+    oci_cache_sweep(data_dir, is_trial, out);
     return 0;
 }

@@ -56,8 +56,15 @@ void runtime_status(const char *data_dir, const struct runtime_definition *defin
 int runtime_verify(const char *data_dir, const struct runtime_reference *reference,
                    struct runtime_status *out, struct error *err);
 
-/* Removes builds that no tag points at, and nothing uses or stands on. Those of names that are being built stay. */
-int runtime_sweep(const char *data_dir, struct error *err);
+/*
+ * Removes builds that no tag points at, and nothing uses or stands on; layers of images that no build has; what came of images that were not added in the end.
+ * What is being built or fetched stays. *out: how much the last two are; a trial only says that.
+ */
+struct runtime_unused {
+    uint64_t count, bytes;
+};
+int runtime_sweep(const char *data_dir, bool is_trial, struct runtime_unused *out,
+                  struct error *err);
 
 /* ERROR_CONFLICT while a box uses it or it is being built. Its other tags go with it. */
 int runtime_remove(const char *data_dir, const struct runtime_reference *reference,

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "runtime/oci_skopeo.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -301,6 +302,40 @@ void oci_fetched_done(struct oci_fetched *fetched)
 
     if (fetched->lock_fd >= 0 && flock(fetched->lock_fd, LOCK_EX | LOCK_NB) == 0)
         (void)fd_remove_tree(AT_FDCWD, fetched->blobs, &ignored);
+}
+
+static void count_blobs(int cache_fd, struct runtime_unused *out)
+{
+    int fd = openat(cache_fd, "blobs/sha256", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autodir list = fd < 0 ? NULL : fdopendir(fd);
+    struct stat info;
+
+    if (!list)
+        closep(&fd);
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        if (fstatat(dirfd(list), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !S_ISREG(info.st_mode))
+            continue;
+        out->count++;
+        out->bytes += (uint64_t)info.st_size;
+    }
+}
+
+void oci_cache_sweep(const char *data_dir, bool is_trial, struct runtime_unused *out)
+{
+    autofree char *path = xasprintf("%s/cache/images", data_dir);
+    autodir names = opendir(path);
+    struct error ignored;
+
+    if (!names)
+        return;
+    autofd lock_fd = openat(dirfd(names), "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (lock_fd < 0 || flock(lock_fd, LOCK_EX | LOCK_NB) < 0)
+        return;
+    count_blobs(dirfd(names), out);
+    for (struct dirent *entry; !is_trial && (entry = readdir(names));)
+        if (strcmp(entry->d_name, "blobs") == 0 || strncmp(entry->d_name, "layout-", 7) == 0)
+            (void)fd_remove_tree(dirfd(names), entry->d_name, &ignored);
 }
 
 void oci_fetched_clear(struct oci_fetched *fetched)

@@ -33,4 +33,7 @@ int oci_fetched_open(const struct oci_fetched *fetched, const struct oci_descrip
                      struct error *err);
 /* Nobody needs the blobs any more, unless another fetch is under way. */
 void oci_fetched_done(struct oci_fetched *fetched);
+/* Removes what came of images that were not added in the end, and adds it up; a trial only says what would go. Does nothing while one is fetched. */
+void oci_cache_sweep(const char *data_dir, bool is_trial, struct runtime_unused *out);
+
 void oci_fetched_clear(struct oci_fetched *fetched);

@@ -12,12 +12,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+#define SPARE_LEAST ((uint64_t)64 << 20) // bytes that stay free on the disk
+#define SPARE_MOST ((uint64_t)1 << 30)
 
 struct copying {
     const struct making *making;
     unsigned n_blobs;
     char fault[300]; // the last that skopeo said went wrong
+    const char *blobs;
+    bool is_full; // it was stopped for that
 };
 
 // ---- what it says ----
@@ -79,6 +85,23 @@ static int tell(const struct copying *copying, const char *source, struct error 
                         copying->fault);
 }
 
+/*
+ * It takes whatever a registry sends, however much that is, and compares it when it ends. Some of the disk stays for all others: a twentieth,
+ * and no more than is needed.
+ */
+static int on_tick(void *data)
+{
+    struct copying *copying = data;
+    struct statvfs space;
+
+    if (statvfs(copying->blobs, &space) < 0)
+        return 0;
+    uint64_t all = (uint64_t)space.f_blocks * space.f_frsize, spare = all / 20;
+    spare = spare < SPARE_LEAST ? SPARE_LEAST : spare > SPARE_MOST ? SPARE_MOST : spare;
+    copying->is_full = (uint64_t)space.f_bavail * space.f_frsize < spare;
+    return copying->is_full ? -1 : 0;
+}
+
 // ---- how it is called ----
 
 /* Where containers' tools keep passwords, if it is not where skopeo looks by itself. */
@@ -120,7 +143,7 @@ static bool is_on_loopback(const char *source)
 int skopeo_copy(const struct making *making, const char *source, const char *layout,
                 const char *blobs, struct error *err)
 {
-    struct copying copying = {.making = making};
+    struct copying copying = {.making = making, .blobs = blobs};
     autofree char *passwords = find_passwords();
     autofree char *target = xasprintf("oci:%s:image", layout);
     char program[PATH_MAX];
@@ -151,10 +174,16 @@ int skopeo_copy(const struct making *making, const char *source, const char *lay
         .log_fd = making->log_fd,
         .cancel_fd = making->options->cancel_fd,
         .on_line = on_line,
+        .on_tick = on_tick,
         .data = &copying,
     };
     making_tell(making, "asking for the image", 20);
     if (tool_run(&spec, err) == 0)
         return 0;
+    if (copying.is_full)
+        return error_refuse(err, ERROR_NO_SPACE, "image",
+                            "fetch '%.200s': the disk of '%.200s' is nearly full; the rest is left "
+                            "to others",
+                            source, blobs);
     return error_is(err, ERROR_GONE) ? -1 : tell(&copying, source, err);
 }

@@ -50,5 +50,5 @@ int oci_store_keep(struct oci_store *store, struct error *err);
 /* Opens what a layer holds. */
 int oci_store_read(const struct oci_store *store, const char *name, int *dir_fd, struct error *err);
 
-/* Removes layers of images that nobody needs. Best effort; does nothing while layers are added. */
-void oci_store_sweep(const char *data_dir);
+/* Removes layers of images that nobody needs, and adds up what it removed; a trial only says what would go. Best effort; does nothing while layers are added. */
+void oci_store_sweep(const char *data_dir, bool is_trial, struct runtime_unused *out);

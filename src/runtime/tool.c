@@ -2,6 +2,7 @@
 /* Runs programs of the machine; see tool.h. */
 #include "runtime/tool.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "runtime/tool_root.h"
 
@@ -18,6 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#define TICK_MS 100
 #define TOOL_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 int tool_find(const char *name, char *path, size_t size)
@@ -167,7 +169,7 @@ static void feed_lines(struct lines *lines, const char *data, size_t length)
     }
 }
 
-// Reads until the output ends. 1 when cancelled: the child is killed then, and the output read to
+// Reads until the output ends. 1 when cancelled, or stopped by who looks at it: the child is killed then, and the output read to
 // its end.
 static int relay(const struct tool_spec *spec, int output_fd, pid_t child)
 {
@@ -177,10 +179,15 @@ static int relay(const struct tool_spec *spec, int output_fd, pid_t child)
     char chunk[8192];
     int is_cancelled = 0;
 
-    for (;;) {
-        if (poll(polls, 2, -1) < 0 && errno != EINTR)
+    for (uint64_t ticked_ms = clock_monotonic_ms();;) {
+        if (poll(polls, 2, spec->on_tick && !is_cancelled ? TICK_MS : -1) < 0 && errno != EINTR)
             return is_cancelled;
-        if (polls[1].revents) {
+        bool is_stopped = false;
+        if (spec->on_tick && !is_cancelled && clock_monotonic_ms() - ticked_ms >= TICK_MS) {
+            is_stopped = spec->on_tick(spec->data) != 0;
+            ticked_ms = clock_monotonic_ms();
+        }
+        if (polls[1].revents || is_stopped) {
             polls[1].fd = -1;
             polls[1].revents = 0;
             is_cancelled = 1;

@@ -22,6 +22,7 @@ struct tool_spec {
     int log_fd;                   // gets all its output; -1: none
     int cancel_fd;                // readable: kill it and fail with ERROR_GONE; -1: never
     void (*on_line)(void *data, const char *line); // each line of output, without its end
+    int (*on_tick)(void *data); // some times a second; not 0: kill it, and fail. NULL: nobody looks
     void *data;
 };
 

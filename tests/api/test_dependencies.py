@@ -236,6 +236,123 @@ def test_a_mirror_that_is_gone_is_said_and_no_package_is_blamed(tmp_path):
         subprocess.run([BURROW, "detach", "--data", data], check=False)
 
 
+class Cramped:
+    """A data directory in which layers of packages, or the volume that they are installed on, have little room."""
+
+    def __init__(self, data, kind):
+        self.data, self.layers = data, data / "runtimes/.layers"
+        self.layers.mkdir(parents=True)
+        (data / "runtimes/base").symlink_to(CACHE / "runtimes/base")
+        self.is_mounted = kind == "layers"
+        if self.is_mounted:
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", self.layers], check=True)
+        else:
+            self.make_volume(130)
+
+    def make_volume(self, mebibytes):
+        image = self.data / "volume.img"
+        image.unlink(missing_ok=True)
+        with image.open("wb") as file:
+            file.truncate(mebibytes << 20)
+        subprocess.run(["mkfs.btrfs", "--quiet", "--nodiscard", "--metadata", "single", image], check=True, stdout=subprocess.DEVNULL)
+
+    def kept(self):
+        return {path.name for path in self.layers.iterdir() if not path.name.startswith(".lock")}
+
+    def relieve(self):
+        """There is room again. Of a volume: another, while nobody has it."""
+        if self.is_mounted:
+            subprocess.run(["umount", self.layers], check=True)
+            self.is_mounted = False
+        else:
+            subprocess.run([BURROW, "detach", "--data", self.data], check=True)
+            self.make_volume(4096)
+
+    def end(self):
+        if self.is_mounted:
+            subprocess.run(["umount", "-l", self.layers], check=True)
+        subprocess.run([BURROW, "detach", "--data", self.data], check=False)
+
+
+@pytest.mark.skipif(not shutil.which("mkfs.btrfs"), reason="mkfs.btrfs is not installed")
+@pytest.mark.parametrize("how", ["prune", "install"])
+def test_what_a_killed_install_left_goes(tmp_path, own_server, mirror, how):
+    """Its box ends with it; what that had written, a gigabyte perhaps, would stay until somebody wants the same list."""
+    place = Cramped(tmp_path / "data0", "volume")
+    place.make_volume(2048)
+    words = [BURROW, "run", "--local", "--data", place.data, "--dependency"]
+    try:
+        killed = subprocess.Popen([*words, "figlet", "--", "true"], stderr=subprocess.PIPE, text=True)
+        if not any("installing packages" in line for line in killed.stderr):
+            pytest.skip("no mirror can be reached")
+        killed.kill()
+        killed.communicate()
+        left = list((place.data / "volume/scratch").glob("install-*"))
+        assert len(left) == 1
+        (place.layers / left[0].name.replace("install-", ".new-dep-")).mkdir()
+        if how == "prune":
+            server = own_server()
+            assert server.client.post("/api/v1/system/prune", {}).status == 200
+            assert not left[0].exists() and not place.kept()
+            server.end()
+        else:
+            done = subprocess.run([*words, "hello", "--", "hello"], capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, done.stderr
+            assert not left[0].exists() and len(place.kept()) == 1
+    finally:
+        place.end()
+
+
+SAID = {"layers": "keep packages in", "volume": "the volume has no room left to install packages"}
+
+
+@pytest.fixture(params=[kind if kind == "layers" or shutil.which("mkfs.btrfs") else
+                        pytest.param(kind, marks=pytest.mark.skip(reason="mkfs.btrfs is not installed")) for kind in SAID])
+def cramped(request, tmp_path):
+    place = Cramped(tmp_path / "data0", request.param)
+    place.said = SAID[request.param]
+    yield place
+    place.end()
+
+
+def test_a_full_disk_is_the_machines_fault_and_leaves_nothing_of_packages(cramped, mirror):
+    words = [BURROW, "run", "--local", "--data", cramped.data, "--dependency", "figlet", "--", "figlet", "x"]
+    failed = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    if any(word in failed.stderr for word in ("no package mirror", "is not known", "Temporary failure")):
+        pytest.skip("no mirror can be reached")
+    assert failed.returncode == 125 and cramped.said in failed.stderr and "No space left" in failed.stderr, failed.stderr
+    assert not cramped.kept()
+    cramped.relieve()
+    again = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert again.returncode == 0, again.stderr
+    assert len(cramped.kept()) == 1
+
+
+def test_a_server_whose_disk_is_full_says_so_and_works_once_there_is_room(cramped, own_server, mirror):
+    server = own_server(options=["--parked-one-shot", "0", "--parked-kept", "0"])
+    sandbox, status = made(server, dependencies=["figlet"])
+    if any(word in server.log for word in ("no package mirror", "is not known", "Temporary failure")):
+        pytest.skip("no mirror can be reached")
+    assert (status, sandbox.get()["status"]) == ("creating", "failed") and cramped.said in server.log, server.log
+    assert not cramped.kept()
+
+    def answer():
+        got = server.client.post("/api/v1/sandboxes", {"dependencies": ["figlet"]}, may_fail=True)
+        return got.status != 503 and got
+    told = until(answer, "the packages to fail", seconds=180)
+    assert (told.status, told.json["code"]) == (507, "no_space"), str(told)
+    assert not cramped.kept()
+    plain = server.client.create()
+    assert plain.run("echo", "usable").exit_code == 0
+    plain.delete()
+    server.stop()
+    cramped.relieve()
+    server.start()
+    sandbox, _ = made(server, dependencies=["figlet"])
+    assert sandbox.run("figlet", "x").exit_code == 0
+    sandbox.delete()
+
+
 def test_two_who_ask_for_the_same_list_at_once_have_it_installed_once(own_server, mirror):
     server = own_server()
     sandboxes, problems = [], []

@@ -2,6 +2,7 @@
 """Sandboxes of images, and their snapshots as images: added, run, changed, snapshotted, exported, added again, run by podman."""
 import io
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -105,6 +106,33 @@ def test_an_image_in_the_catalog_is_made_when_it_is_asked_for(place):
     assert place.client.get("/api/v1/runtimes/little").json["description"] == "little tools"
     ran = until(answer, "the image to be made").json
     assert (ran["stdout"]["text"], ran["exitCode"]) == ("4711\n", 1), ran
+
+
+def test_layers_that_no_runtime_has_are_counted_and_pruned(place):
+    """A build that was killed when its layers were whole, and one that failed when some had come."""
+    api, layers = place.client, place.data / "runtimes/.layers"
+    before = {path.name for path in layers.iterdir()}
+    burrow(place.data, "runtime", "add", "orphan", "--from", str(oci.simple(place.top / "orphan", layer(entry("big", b"x" * 3000000)))))
+    orphan = next(path for path in layers.iterdir() if path.name not in before)
+    orphan.rename(place.top / "kept")  # what fails now sweeps
+    shutil.rmtree(place.data / "runtimes/orphan")
+    (place.data / "catalog/orphan-latest.yaml").unlink()
+    broken = oci.simple(place.top / "broken", layer(entry("whole", os.urandom(2000000))), layer(entry("y", "y")))
+    blobs = sorted(broken.path.glob("blobs/sha256/*"), key=lambda path: path.stat().st_mtime)
+    next(blob for blob in blobs if 100 < blob.stat().st_size < 300 and blob.read_bytes()[:2] == b"\x1f\x8b").write_bytes(b"z")
+    assert subprocess.run([servers.BURROW, "runtime", "add", "broken", "--data", place.data, "--from", str(broken)], capture_output=True).returncode
+    cached = place.data / "cache/images/blobs/sha256"
+    assert sum(path.stat().st_size for path in cached.iterdir()) > 2000000
+    (place.top / "kept").rename(orphan)
+
+    def unused(freed):
+        return freed["unused"]["bytes"]
+    assert unused(api.get("/api/v1/system/df").json["parts"]) > 5000000
+    for trial in (True, False):
+        freed = api.post("/api/v1/system/prune", {"dryRun": trial}).json["freed"]
+        assert unused(freed) > 5000000, freed
+    assert {path.name for path in layers.iterdir()} == before and not cached.exists()
+    assert run(api, "cat first", runtime="little") == "1"
 
 
 def test_an_exported_snapshot_is_an_image(exported):

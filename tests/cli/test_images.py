@@ -677,6 +677,51 @@ def test_a_registry_that_goes_leaves_nothing_and_what_came_stays(data, tmp_path)
     assert not list((data.path / "cache/images").glob("blobs/sha256/*"))
 
 
+def about(which, answer):
+    """A lie about one thing, and the truth about all others."""
+    return lambda what, handler: what == which and answer(handler)
+
+
+FOREIGN = {"mediaType": "application/vnd.oci.image.layer.nondistributable.v1.tar", "urls": ["http://127.0.0.1:1/x", "file:///etc/passwd"]}
+LIES = {
+    "manifest-huge": (about("manifest", lambda h: h.give(b'{"a": "' + b"x" * (100 << 20) + b'"}', oci.MANIFEST)), "maximum allowed size"),
+    "manifest-endless": (about("manifest", lambda h: h.give_without_end(oci.MANIFEST)), "maximum allowed size"),
+    "manifest-page": (about("manifest", lambda h: h.give(b"<html>\x1b[31m", oci.MANIFEST)), "invalid character"),
+    "manifest-elsewhere": (about("manifest", lambda h: h.lead("file:///etc/passwd")), "unsupported protocol scheme"),
+    "config-endless": (about("config", lambda h: h.give_without_end()), "maximum allowed size"),
+    "config-other": (about("config", lambda h: h.give(b"{}")), "igest"),
+    "layer-other": (about("layer", lambda h: h.give(b"y" * len(h.server.parts["layer"]))), "igest did not match"),
+    "layer-short": (about("layer", lambda h: h.give(b"y")), "igest did not match"),
+    "layer-long": (about("layer", lambda h: h.give(h.server.parts["layer"] + b"y")), "igest did not match"),
+    "layer-cut-off": (about("layer", lambda h: h.give(b"y", length=100000)), "unexpected EOF"),
+    "layer-elsewhere": (about("layer", lambda h: h.lead("file:///etc/passwd")), "unsupported protocol scheme"),
+    "layer-in-circles": (about("layer", lambda h: h.lead(h.path)), "redirects"),
+    "layer-endless": (about("layer", lambda h: h.give_without_end()), "is nearly full; the rest is left to others"),
+    "size-less": (lambda what, h: False, "more than the 1 bytes", {"size": 1}),
+    "size-more": (lambda what, h: False, "fewer than the", {"size": 1 << 40}),
+    "size-negative": (lambda what, h: False, "size", {"size": -5}),
+    "foreign": (lambda what, h: False, "is not whole", FOREIGN),
+}
+
+
+@needs_registry
+@pytest.mark.parametrize("kind", LIES)
+def test_a_registry_that_lies_gains_nothing(data, kind):
+    lie, sentence, *more = LIES[kind]
+    data.path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", data.path], check=True)
+    try:
+        with oci.liar(lie, **(more[0] if more else {})) as image:
+            said = data.add("lie", image, code=FAILS)
+        assert sentence in said and all(c.isprintable() or c == "\n" for c in said), said
+        assert data.is_clean()
+        assert shutil.disk_usage(data.path).used < 1 << 20, "nothing of it is kept"
+        with oci.liar(lambda what, handler: False) as image:
+            data.add("truth", image)
+    finally:
+        subprocess.run(["umount", data.path], check=True)
+
+
 def test_a_full_disk_is_said_and_leaves_nothing(data, tmp_path):
     image = oci.simple(tmp_path / "image", layer(entry("big", os.urandom(8 << 20))), layer(entry("big2", os.urandom(40 << 20))))
     data.path.mkdir()

@@ -321,7 +321,8 @@ CORE_TEST(nothing_waits_of_a_build_that_was_replaced)
     (void)snprintf(path, sizeof path, "%s/runtimes/other/%s", core_data_dir, before);
     uint64_t until_ms = clock_monotonic_ms() + PATIENCE_MS;
     while (access(path, F_OK) == 0 && clock_monotonic_ms() < until_ms) {
-        CHECK_OK(runtime_sweep(core_data_dir, &err), err);
+        struct runtime_unused unused;
+        CHECK_OK(runtime_sweep(core_data_dir, false, &unused, &err), err);
         rest();
     }
     CHECK(access(path, F_OK) < 0);

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import hashlib
+import http.server
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import signal
 import socket
 import subprocess
 import tarfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -159,3 +161,64 @@ def push(source, target, *words):
     clear = ["--src-tls-verify=false", "--dest-tls-verify=false"]
     subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", *clear, *words, source, target], check=True,
                    env={**os.environ, "HOME": "/nonexistent"}, timeout=120)
+
+
+class Liar(http.server.BaseHTTPRequestHandler):
+    """A registry of one image that answers `lie` (what is asked for: "manifest", "config" or "layer", and this handler) before the truth; True: it has answered."""
+
+    def log_message(self, *words):
+        pass
+
+    def give(self, data, media_type="application/octet-stream", length=None):
+        self.send_response(200)
+        self.send_header("Content-Type", media_type)
+        self.send_header("Content-Length", str(len(data) if length is None else length))
+        self.end_headers()
+        self.wfile.write(data)
+        return True
+
+    def give_without_end(self, media_type="application/octet-stream"):
+        """About 16 MiB a second, until nobody listens."""
+        self.send_response(200)
+        self.send_header("Content-Type", media_type)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while not self.server.is_over.wait(0.004):
+                self.wfile.write(b"x" * 65536)
+        return True
+
+    def lead(self, place):
+        self.send_response(307)
+        self.send_header("Location", place)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        return True
+
+    def do_GET(self):
+        parts = self.server.parts
+        with contextlib.suppress(OSError):
+            if self.path == "/v2/":
+                return self.give(b"{}", "application/json")
+            what = "manifest" if "/manifests/" in self.path else "config" if digest(parts["config"]) in self.path else "layer"
+            return self.server.lie(what, self) or self.give(parts[what], MANIFEST if what == "manifest" else "application/octet-stream")
+
+
+@contextlib.contextmanager
+def liar(lie, **more):
+    """The address of an image of such a registry. `more` is for the descriptor of its layer."""
+    data = layer(entry("x", "x" * 100000))
+    config = json.dumps({"architecture": ARCHITECTURE, "os": "linux", "rootfs": {"type": "layers", "diff_ids": [digest(data)]}}).encode()
+    described = {"mediaType": LAYER, "digest": digest(data), "size": len(data), **more}
+    manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": {"mediaType": CONFIG, "digest": digest(config), "size": len(config)}, "layers": [described]}
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar)
+    server.lie, server.is_over = lie, threading.Event()
+    server.parts = {"layer": data, "config": config, "manifest": json.dumps(manifest).encode()}
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"docker://127.0.0.1:{server.server_port}/a/image:latest"
+    finally:
+        server.is_over.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()

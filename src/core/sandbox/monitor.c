@@ -378,6 +378,7 @@ static void expire_packages(struct sandboxes *sandboxes)
 
     runtimes_forget_packages(sandboxes->runtimes, unused_since);
     install_names_sweep(settings->data_dir);
+    install_clean(sandboxes->engine, settings->data_dir);
     if (install_sweep(settings->data_dir, unused_since, false, &found, &err) < 0)
         log_warn("packages over runtimes could not be removed", F("error", (const char *)err.text));
     else if (found.removed)
