@@ -91,6 +91,7 @@ static int detach(const struct detach_options *options, struct error *err)
 int cli_detach(int argc, char **argv)
 {
     struct detach_options options = {.data_dir = CLI_DEFAULT_DATA};
+    char room[PATH_MAX];
     struct error err = {0};
     int operands = 0;
 
@@ -101,6 +102,8 @@ int cli_detach(int argc, char **argv)
     }
     if (parsed == 0 && operands < argc)
         parsed = error_set(&err, ERROR_INVALID, "detach takes no '%s'", argv[operands]);
+    if (parsed == 0)
+        parsed = data_dir_resolve(&options.data_dir, room, &err);
     if (parsed == 0)
         parsed = detach(&options, &err);
     if (parsed < 0) {

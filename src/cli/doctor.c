@@ -160,6 +160,7 @@ int cli_doctor(int argc, char **argv)
 {
     struct doctor doctor = {.data_dir = DATA_DIR_DEFAULT, .runtime = "host:latest"};
     struct tally tally = {0};
+    char room[PATH_MAX];
     struct error err = {0};
     int operands = 0;
 
@@ -168,7 +169,7 @@ int cli_doctor(int argc, char **argv)
         options_help(&options, stdout);
         return EXIT_DONE;
     }
-    if (parsed < 0)
+    if (parsed < 0 || data_dir_resolve(&doctor.data_dir, room, &err) < 0)
         return fail(&err, EXIT_USAGE);
     if (operands < argc) {
         error_set(&err, ERROR_INVALID, "burrow doctor does not take '%s': see burrow doctor --help",

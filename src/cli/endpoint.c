@@ -74,24 +74,23 @@ const char *endpoint_data_dir(const struct invocation *invocation)
 {
     static char own[PATH_MAX];
     const char *variable = getenv("BURROW_DATA"), *home = getenv("HOME");
+    const char *named = invocation->data_dir ? invocation->data_dir : variable;
+    struct error ignored; // what has no absolute name is told of where it is opened
 
-    if (invocation->data_dir)
-        return invocation->data_dir;
-    if (variable && *variable)
-        return variable;
+    if (named && *named) {
+        (void)data_dir_resolve(&named, own, &ignored);
+        return named;
+    }
     if (geteuid() == 0 || !home)
         return DATA_DIR_DEFAULT;
     (void)snprintf(own, sizeof own, "%s/.local/share/burrow", home);
-    char socket_path[PATH_MAX + 16];
-    (void)snprintf(socket_path, sizeof socket_path, "%s/burrow.sock", own);
+    autofree char *socket_path = xasprintf("%s/burrow.sock", own);
     return access(socket_path, F_OK) == 0 ? own : DATA_DIR_DEFAULT;
 }
 
 static char *socket_url(const char *data_dir)
 {
-    char full[PATH_MAX];
-
-    return xasprintf("unix:%s/burrow.sock", realpath(data_dir, full) ? full : data_dir);
+    return xasprintf("unix:%s/burrow.sock", data_dir);
 }
 
 static int open_client(struct invocation *invocation, const char *url, const char *key,

@@ -15,7 +15,7 @@ enum endpoint_patience {
 /* Makes invocation->client. */
 int endpoint_connect(struct invocation *invocation, enum endpoint_patience patience,
                      struct burrow_error *err);
-/* The local server's data directory. */
+/* The local server's data directory, an absolute path. */
 const char *endpoint_data_dir(const struct invocation *invocation);
 /* A descriptor that becomes readable at the first Ctrl-C (SIGINT, SIGTERM, SIGHUP); at the second the process ends. */
 int endpoint_cancel_fd(void);

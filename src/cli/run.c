@@ -657,12 +657,15 @@ static void fill_defaults(struct run_words *words)
     limits->max_processes = limits->max_processes < 0 ? usual.max_processes : limits->max_processes;
 }
 
-static void fill_places(struct run_options *options)
+static int fill_places(struct run_options *options, struct error *err)
 {
+    static char room[PATH_MAX];
+
     if (!options->runtime)
         options->runtime = "base:latest";
     if (!options->data_dir)
         options->data_dir = CLI_DEFAULT_DATA;
+    return data_dir_resolve(&options->data_dir, room, err);
 }
 
 int cli_run(int argc, char **argv)
@@ -684,7 +687,8 @@ int cli_run(int argc, char **argv)
         free_run(&run);
         return code;
     }
-    fill_places(&run.options);
+    if (parsed == 0)
+        parsed = fill_places(&run.options, &err);
     // argv ends with a NULL: such a command is the runtime's own
     if (parsed == 0 && operands >= argc && !has_own_command(&run.options))
         parsed = error_set(&err, ERROR_INVALID,

@@ -698,6 +698,7 @@ static bool asks_server(const struct subcommand *command, const struct request *
 int cli_runtime(int argc, char **argv)
 {
     struct request request = {.data_dir = CLI_DEFAULT_DATA};
+    char room[PATH_MAX];
     struct error err = {0};
     int code = 0;
 
@@ -721,8 +722,9 @@ int cli_runtime(int argc, char **argv)
     }
     if (asks_server(command, &request, &code))
         return code;
-    if (run_command(command, &request, &code, &err) == 0)
-        return EXIT_DONE;
+    if (data_dir_resolve(&request.data_dir, room, &err) == 0 &&
+        run_command(command, &request, &code, &err) == 0)
+        return code;
     exit_tell(&err);
     return code ? code : error_exit_code(&err);
 }

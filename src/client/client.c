@@ -36,8 +36,13 @@ static char *copy_or_variable(const char *given, const char *variable)
 static char *local_socket(void)
 {
     const char *data = getenv("BURROW_DATA");
+    char room[PATH_MAX];
+    struct error ignored; // what has no absolute name is no address either, which is said of it
 
-    return xasprintf("unix:%s/burrow.sock", data && *data ? data : DATA_DIR_DEFAULT);
+    if (!data || !*data)
+        data = DATA_DIR_DEFAULT;
+    (void)data_dir_resolve(&data, room, &ignored);
+    return xasprintf("unix:%s/burrow.sock", data);
 }
 
 static bool is_header_text(const char *text)

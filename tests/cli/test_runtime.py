@@ -180,6 +180,28 @@ def test_no_mirror_says_the_way_out_and_what_apt_said(tmp_path):
     assert {path.name for path in (tmp_path / "runtimes").iterdir()} == {".lock-base", "base-latest.log"}
 
 
+@needs_mmdebstrap
+@pytest.mark.parametrize("option, variable", [(["--data", "here/data"], ""), ([], "./here/data")])
+def test_a_data_directory_may_be_named_from_the_current_one(tmp_path, option, variable):
+    """Programs that are started, and mounts, know no current directory of ours."""
+    data = tmp_path / "here/data"
+    (data / "catalog").mkdir(parents=True)
+    (data / "catalog/mine.yaml").write_text("name: mine\nbuild: {kind: host}\n")
+    environment = {**os.environ, "BURROW_DATA": variable}
+
+    def here(*words):
+        return subprocess.run([BURROW, *words], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    try:
+        failed = here("runtime", "build", "base", "--mirror", DEAD_MIRROR, *option)
+        assert "no package mirror can be reached" in failed.stderr, failed.stderr
+        assert here("runtime", "build", "mine", *option).returncode == 0
+        done = here("run", "--local", "--runtime", "mine", *option, "--", "/bin/echo", "hello")
+        assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
+    finally:
+        assert here("detach", *option).returncode == 0
+    assert here("doctor", "--json", *option).returncode in (0, 1)
+
+
 @pytest.fixture(scope="module")
 def base():
     """The data directory in which base:latest is ready."""

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data directory; see data_dir.h. */
+#include "base/data_dir.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int data_dir_resolve(const char **dir, char room[PATH_MAX], struct error *err)
+{
+    const char *given = *dir;
+
+    if (*given == '/')
+        return 0;
+    if (!*given)
+        return error_set(err, ERROR_INVALID, "the data directory has no name");
+    while (strncmp(given, "./", 2) == 0)
+        given += 2 + strspn(given + 2, "/");
+    if (!getcwd(room, PATH_MAX))
+        return error_sys(err, "find the current directory, which '%s' is below", *dir);
+    size_t length = strlen(room);
+    if (length + 1 + strlen(given) >= PATH_MAX)
+        return error_set(err, ERROR_INVALID, "the data directory '%s/%.100s…' is too long a name",
+                         room, given);
+    (void)snprintf(room + length, PATH_MAX - length, "/%s", given);
+    *dir = room;
+    return 0;
+}
