@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -120,7 +121,17 @@ static bool has_listener(const char *data_dir)
            (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN);
 }
 
-static int server_program(char path[PATH_MAX])
+/* Whether one has the data directory: it may still be starting, or stopping. */
+static bool has_server(const char *data_dir)
+{
+    autofree char *path = xasprintf("%s/server.lock", data_dir);
+    autofd lock = open(path, O_RDONLY | O_CLOEXEC);
+
+    return lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+/* The caller frees it; NULL where there is none. */
+static char *server_program(void)
 {
     static const char *const places[] = {"", "../libexec/burrow/"};
     char self[PATH_MAX];
@@ -129,12 +140,12 @@ static int server_program(char path[PATH_MAX])
     self[length > 0 ? length : 0] = '\0';
     char *slash = strrchr(self, '/');
     for (size_t i = 0; slash && i < ARRAY_SIZE(places); i++) {
-        (void)snprintf(path, PATH_MAX, "%.*s%sburrow-server", (int)(slash + 1 - self), self,
-                       places[i]);
+        autofree char *path =
+            xasprintf("%.*s%sburrow-server", (int)(slash + 1 - self), self, places[i]);
         if (access(path, X_OK) == 0)
-            return 0;
+            return take(path);
     }
-    return -1;
+    return NULL;
 }
 
 /* In a session of its own, so that no Ctrl-C of ours reaches it; what it logs goes to a file. */
@@ -149,27 +160,28 @@ static pid_t spawn_server(const char *program, const char *data_dir)
     int file = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     (void)dup2(nothing, STDIN_FILENO);
-    (void)dup2(nothing,
-               STDOUT_FILENO); // the first key is not needed: the socket's owner needs none
+    (void)dup2(nothing, STDOUT_FILENO);
     (void)dup2(file >= 0 ? file : nothing, STDERR_FILENO);
     for (size_t i = 0; i < ARRAY_SIZE(ending_signals); i++)
         (void)signal(ending_signals[i], SIG_DFL);
     (void)signal(SIGPIPE, SIG_DFL);
     (void)execl(program, "burrow-server", "serve", "--data", data_dir, "--listen", "127.0.0.1:0",
-                "--end-when-quiet", QUIET_TIME, (char *)NULL);
+                "--end-when-quiet", QUIET_TIME, "--stand-in", "yes", (char *)NULL);
     _exit(127);
 }
 
 static int wait_for_server(pid_t child, const char *data_dir, struct burrow_error *err)
 {
     uint64_t until = clock_monotonic_ms() + START_MS;
+    bool is_over = false; // maybe since another server was quicker, which is waited for then
     int status;
 
     while (clock_monotonic_ms() < until) {
         struct pollfd cancel = {.fd = endpoint_cancel_fd(), .events = POLLIN};
         if (has_listener(data_dir))
             return 0;
-        if (waitpid(child, &status, WNOHANG) == child && !has_listener(data_dir))
+        is_over |= waitpid(child, &status, WNOHANG) == child;
+        if (is_over && !has_server(data_dir) && !has_listener(data_dir))
             return say_fail(err, BURROW_UNREACHABLE,
                             "the server that was started here ended at once: '%s/server.log' says "
                             "why",
@@ -183,14 +195,16 @@ static int wait_for_server(pid_t child, const char *data_dir, struct burrow_erro
 
 static int start_server(const char *data_dir, struct burrow_error *err)
 {
-    char program[PATH_MAX];
+    autofree char *program = server_program();
 
-    if (geteuid() != 0)
-        return say_fail(
-            err, BURROW_UNREACHABLE,
-            "no server is configured, and starting one here needs root: set BURROW_URL, "
-            "'burrow context add' one, or use sudo");
-    if (server_program(program) < 0)
+    if (geteuid() != 0) {
+        (void)say_fail(err, BURROW_UNREACHABLE,
+                       "no server is configured, and starting one here needs root");
+        (void)snprintf(err->remedy, sizeof err->remedy,
+                       "set BURROW_URL, 'burrow context add' one, or use sudo");
+        return -1;
+    }
+    if (!program)
         return say_fail(
             err, BURROW_LOCAL,
             "the server's program, burrow-server, is not beside burrow; install burrow as "
@@ -226,8 +240,7 @@ static int connect_locally(struct invocation *invocation, enum endpoint_patience
         return say_fail(err, BURROW_UNREACHABLE, "no local server is running");
     if (start_server(data_dir, err) < 0)
         return -1;
-    autofree char *again = socket_url(data_dir);
-    return open_client(invocation, again, invocation->api_key, err);
+    return open_client(invocation, url, invocation->api_key, err);
 }
 
 int endpoint_connect(struct invocation *invocation, enum endpoint_patience patience,

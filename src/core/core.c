@@ -196,7 +196,8 @@ static int open_data(struct core *core, struct error *err)
 
     if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
         return -1;
-    if (data_lock_take(core->settings.data_dir, &core->lock_fd, err) < 0 ||
+    if (data_lock_take(core->settings.data_dir, core->settings.is_stand_in, &core->lock_fd, err) <
+            0 ||
         ceilings_settle(core, err) < 0 || repair_check(core->settings.data_dir, err) < 0)
         return -1;
     return store_open(core->settings.data_dir, &core->store, err) < 0 ||

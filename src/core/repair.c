@@ -389,7 +389,7 @@ int repair_run(const struct repair_request *request, struct repair_report *out, 
     autofd lock_fd = -1;
 
     *out = (struct repair_report){0};
-    if (data_lock_take(request->data_dir, &lock_fd, err) < 0 ||
+    if (data_lock_take(request->data_dir, false, &lock_fd, err) < 0 ||
         salvage_run(request->data_dir, request->is_trial, &out->database, err) < 0)
         return -1;
     // What a trial does not make cannot be compared with the volume.

@@ -83,8 +83,9 @@ struct core_settings {
     bool is_webhook_http_allowed; // else https alone
     struct network_settings network;
     int64_t port_range_first, port_range_last; // ports of this machine that exposed ones get
-    bool has_port_names;         // HTTP is reached by names: it needs no port of the machine
-    int64_t port_rest_ms;        // how long one that was given up is not handed out again
+    bool has_port_names;  // HTTP is reached by names: it needs no port of the machine
+    int64_t port_rest_ms; // how long one that was given up is not handed out again
+    bool is_stand_in; // gives way to another server on the same data directory: core/data_lock.h
     const char *archive_program; // path of burrow-archive; NULL: next to this program
     const char *fail_file;       // tests: as engine_options has it; NULL
 };

@@ -25,7 +25,6 @@
 
 #define YEAR_MS (365LL * 24 * 3600 * 1000)
 #define TIB (1LL << 40)
-#define LOCALHOST "localhost"
 
 #define ROW(name, type, member, argument, variable, minimum, maximum, help)                        \
     {                                                                                              \
@@ -124,6 +123,9 @@ static const struct option_row rows[] = {
     ROW("end-when-quiet", OPTION_DURATION, quiet_ms, "DURATION", "BURROW_END_WHEN_QUIET", 0,
         YEAR_MS,
         "end by itself after so long without a request and a sandbox; 0 is never (default 0)"),
+    ROW("stand-in", OPTION_TEXT, stand_in, "WORD", "BURROW_STAND_IN", 0, 0,
+        "yes: as commands start one in the background: it makes no first key, and stops when "
+        "another is started on its data directory (default no)"),
     ROW("temporary-limit", OPTION_SIZE, temporary_bytes, "SIZE", "BURROW_TEMPORARY_LIMIT", 0,
         1024 * TIB,
         "the room for files on their way into sandboxes and out of them, in the data directory "
@@ -306,6 +308,7 @@ void config_init(struct config *config)
         .listen = "127.0.0.1:4747",
         .log = "text",
         .webhook_http = "no",
+        .stand_in = "no",
         .ssh_connections = 512,
         .ssh_connections_per_sandbox = 64,
         .ssh_strangers = 128,
@@ -459,23 +462,6 @@ static int check_word(const char *name, const char *value, const char *const *wo
     return error_set(err, ERROR_INVALID, "%s '%.80s' is none of: %s", name, value, known);
 }
 
-// Splits "127.0.0.1:80" and "[::1]:80"; the host of ":80" is empty.
-static bool split_address(const char *address, char host[CONFIG_ADDRESS], const char **port)
-{
-    const char *colon = strrchr(address, ':');
-    size_t length = colon ? (size_t)(colon - address) : 0;
-
-    if (!colon || length >= CONFIG_ADDRESS || !colon[1] ||
-        colon[1 + strspn(colon + 1, "0123456789")])
-        return false;
-    bool has_brackets = length >= 2 && address[0] == '[' && address[length - 1] == ']';
-    (void)snprintf(host, CONFIG_ADDRESS, "%.*s", (int)(length - 2 * has_brackets),
-                   address + has_brackets);
-    *port = colon + 1;
-    unsigned char ignored[16];
-    return !*host || inet_pton(has_brackets ? AF_INET6 : AF_INET, host, ignored) == 1;
-}
-
 static int check_listen(const struct config *config, struct error *err)
 {
     char address[CONFIG_ADDRESS], host[CONFIG_ADDRESS];
@@ -483,7 +469,7 @@ static int check_listen(const struct config *config, struct error *err)
     size_t i = 0;
 
     for (; config_address(config, i, address); i++)
-        if (!split_address(address, host, &port) || strtoul(port, NULL, 10) > 65535)
+        if (!config_split_address(address, host, &port) || strtoul(port, NULL, 10) > 65535)
             return error_set(err, ERROR_INVALID,
                              "listen '%.100s' is no address: write 127.0.0.1:4747, localhost:4747, "
                              "[::1]:4747 or :4747 for all addresses",
@@ -497,7 +483,7 @@ static int check_ssh_listen(const struct config *config, struct error *err)
     const char *port;
 
     for (size_t i = 0; config_ssh_address(config, i, address); i++)
-        if (!split_address(address, host, &port) || strtoul(port, NULL, 10) > 65535)
+        if (!config_split_address(address, host, &port) || strtoul(port, NULL, 10) > 65535)
             return error_set(err, ERROR_INVALID,
                              "ssh-listen '%.100s' is no address: write 127.0.0.1:2222, "
                              "[::1]:2222 or :2222 for all addresses",
@@ -610,6 +596,7 @@ static int check(const struct config *config, struct error *err)
     if (check_word("log", config->log, formats, err) < 0 ||
         check_word("log-level", config->log_level, levels, err) < 0 ||
         check_word("webhook-http", config->webhook_http, yes_or_no, err) < 0 ||
+        check_word("stand-in", config->stand_in, yes_or_no, err) < 0 ||
         check_word("network", config->network, yes_or_no, err) < 0 ||
         check_network(config, err) < 0 || check_listen(config, err) < 0 ||
         check_ssh_listen(config, err) < 0 || check_ports(config, err) < 0 ||
@@ -698,6 +685,7 @@ void config_core(const struct config *config, struct core_settings *out)
     out->mount_allow = config->mount_allow;
     out->webhook_networks = config->webhook_networks;
     out->is_webhook_http_allowed = config->webhook_http && strcmp(config->webhook_http, "yes") == 0;
+    out->is_stand_in = config_is_stand_in(config);
     out->network = config->network_settings;
     out->network.is_allowed = !config->network || strcmp(config->network, "yes") == 0;
     (void)read_range(config->port_range, &out->port_range_first, &out->port_range_last); // checked
@@ -739,6 +727,11 @@ void config_previews(struct config *config, struct preview_names *out)
     }
 }
 
+bool config_is_stand_in(const struct config *config)
+{
+    return config->stand_in && strcmp(config->stand_in, "yes") == 0;
+}
+
 enum log_format config_log_format(const struct config *config)
 {
     return config->log && strcmp(config->log, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
@@ -751,45 +744,4 @@ enum log_level config_log_level(const struct config *config)
     if (config->log_level)
         (void)log_level_parse(config->log_level, &level);
     return level;
-}
-
-bool config_find_address(const char *at, size_t index, char out[CONFIG_ADDRESS])
-{
-    for (;; at += strcspn(at, ",")) {
-        at += strspn(at, ", ");
-        if (!*at)
-            return false;
-        if (index-- == 0)
-            break;
-    }
-    // A name that every machine has; others would need a resolver, and may have several addresses.
-    const char *host = "";
-    if (strncmp(at, LOCALHOST ":", sizeof LOCALHOST) == 0) {
-        host = "127.0.0.1";
-        at += sizeof LOCALHOST - 1;
-    }
-    (void)snprintf(out, CONFIG_ADDRESS, "%s%.*s", host, (int)strcspn(at, ", "), at);
-    return true;
-}
-
-bool config_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS])
-{
-    return config_find_address(config->listen, index, out);
-}
-
-bool config_ssh_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS])
-{
-    return config->ssh_listen && config_find_address(config->ssh_listen, index, out);
-}
-
-bool config_is_loopback(const char *address)
-{
-    char host[CONFIG_ADDRESS];
-    struct in6_addr six;
-    const char *port;
-
-    if (!split_address(address, host, &port))
-        return false;
-    return strncmp(host, "127.", 4) == 0 ||
-           (inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six));
 }

@@ -42,6 +42,7 @@ struct config {
     uint64_t spool_bytes;
     uint64_t file_bytes;
     uint64_t file_timeout_ms;
+    const char *stand_in;     // yes: gives way to another server, and changes no keys
     uint64_t quiet_ms;        // after which the server ends where nobody needs it; 0: never
     uint64_t temporary_bytes; // 0: as the free space allows
     uint64_t temporary_key_bytes;
@@ -102,6 +103,7 @@ void config_keep(struct config *config, char *text);
 
 /* As the core and the logger want them. Texts are borrowed. */
 void config_core(const struct config *config, struct core_settings *out);
+bool config_is_stand_in(const struct config *config);
 enum log_format config_log_format(const struct config *config);
 enum log_level config_log_level(const struct config *config);
 
@@ -115,5 +117,7 @@ bool config_address(const struct config *config, size_t index, char out[CONFIG_A
 bool config_ssh_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS]);
 /* The same of any such list. */
 bool config_find_address(const char *at, size_t index, char out[CONFIG_ADDRESS]);
+/* "127.0.0.1:80" and "[::1]:80"; the host of ":80" is empty. */
+bool config_split_address(const char *address, char host[CONFIG_ADDRESS], const char **port);
 /* Whether only this machine can reach it. */
 bool config_is_loopback(const char *address);

@@ -15,7 +15,8 @@ int first_key_check(const struct config *config, struct error *err);
 
 /*
  * Puts BURROW_API_KEY among the keys, in place of the one it was before. Where there is none and never was any key, makes the first one, whose
- * text comes out in `text` (KEY_TEXT bytes; else "").
+ * text comes out in `text` (KEY_TEXT bytes; else ""). A stand-in changes no keys: nobody would see a first one, and the variable is that of the
+ * command that started it.
  */
 int first_key_prepare(struct accounts *accounts, const struct config *config, char *text,
                       struct error *err);

@@ -540,6 +540,22 @@ def end_process(pid):
         os.close(handle)
 
 
+def end_background_servers(data):
+    """Also those that lost the race for the data directory: one of them may take it when the winner has gone."""
+    def is_one(entry):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return words[0] == b"burrow-server" and str(data).encode() in words
+    while found := [int(entry.name) for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit() and is_one(entry)]:
+        for pid in found:
+            try:
+                end_process(pid)
+            except ProcessLookupError:
+                pass
+
+
 def test_a_server_is_started_in_the_background_and_ends_by_itself(tmp_path):
     data = tmp_path / "data"
     servers.borrow_runtimes(data)
@@ -554,6 +570,40 @@ def test_a_server_is_started_in_the_background_and_ends_by_itself(tmp_path):
         for pid in found:
             end_process(int(pid))
         subprocess.run([BURROW, "detach", "--data", data, "--end-sandboxes"], timeout=PATIENCE, check=True)
+
+
+def test_a_server_in_the_background_gives_way_and_leaves_keys_alone(tmp_path):
+    """It has the data directory when the operator's server comes, as after a crash of that one."""
+    server = servers.Server(tmp_path / "data", key=None)
+    burrow = Cli(tmp_path / "home", BURROW_DATA=str(server.data), BURROW_API_KEY="of-a-client-0123456789abcdef")
+    try:
+        made = burrow.json("create", "--name", "kept", "--idle-timeout", "0")
+        assert json.loads(subprocess.run([BURROW, "key", "list", "--data", server.data, "--json"], capture_output=True, check=True).stdout) == []
+        server.start()
+        assert "asking the server that a command started to stop" in server.log
+        [server.key] = re.findall(r"brw_[A-Za-z0-9]{52}", server.log)
+        assert server.client.get(f"/sandbox/{made['id']}").data["status"] == "idle"
+        assert burrow("exec", "kept", "--", "echo", "lives").stdout == b"lives\n"
+        second = subprocess.run([BURROW, "serve", "--listen", "127.0.0.1:0", "--data", server.data, "--stand-in", "yes"], capture_output=True,
+                                text=True, timeout=PATIENCE)
+        assert second.returncode == 1 and f"another server (pid {server.pid})" in second.stderr
+        server.end()
+    finally:
+        end_background_servers(server.data)
+        server.abandon()
+
+
+def test_commands_that_come_at_once_share_the_server_that_one_of_them_starts(tmp_path):
+    server = servers.Server(tmp_path / "data")
+    burrow = Cli(tmp_path / "home", BURROW_DATA=str(server.data))
+    try:
+        started = [subprocess.Popen([BURROW, "list"], env=burrow.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, text=True) for _ in range(6)]
+        told = [each.communicate(timeout=PATIENCE)[0] for each in started]
+        assert [each.returncode for each in started] == [0] * 6, told
+    finally:
+        end_background_servers(server.data)
+        server.detach()
 
 
 def test_a_quiet_server_ends(tmp_path_factory):
