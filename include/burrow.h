@@ -3,7 +3,7 @@
  * libburrow: sandboxes of a burrow server, from C. What the command line of burrow is built on.
  *
  *     struct burrow_error err;
- *     struct burrow_client *client;
+ *     struct burrow_client *client = NULL;
  *     struct burrow_result result;
  *     const char *const command[] = {"uname", "-a", NULL};
  *     const struct burrow_command what = {.argv = command};
@@ -47,7 +47,7 @@ extern "C" {
 
 /* The interface is the same as long as the first number is; what is added raises the second. */
 #define BURROW_API_MAJOR 1
-#define BURROW_API_MINOR 1
+#define BURROW_API_MINOR 2
 
 /* The version of the library, such as "0.1.0". */
 BURROW_API const char *burrow_version(void);
@@ -75,7 +75,7 @@ struct burrow_error {
     enum burrow_failure kind;
     int status;       /* of HTTP, where the server answered; else 0 */
     int sys;          /* errno, where the machine said no; else 0 */
-    char code[64];    /* the server's word for programs: "sandbox_not_found"; or "" */
+    char code[64];    /* the server's word for programs: "not_found"; or "" */
     char text[768];   /* a sentence for people: lower case, no full stop, no control characters */
     char remedy[256]; /* what to do about it, where the server knows; or "" */
     char request_id[64]; /* by which the server's log knows the request; or "" */
@@ -112,6 +112,11 @@ BURROW_API void burrow_close(struct burrow_client *client);
 BURROW_API const char *burrow_url(const struct burrow_client *client);
 /* Another patience from now on; see burrow_options. */
 BURROW_API void burrow_set_timeout(struct burrow_client *client, int timeout_ms);
+/*
+ * Another descriptor that cancels from now on; 0 or negative: none. A cancelled call has only stopped waiting: what it asked for may have been done, and
+ * what it began goes on. Without a descriptor, or with one that is not readable, requests work again, to end that.
+ */
+BURROW_API void burrow_set_cancel_fd(struct burrow_client *client, int cancel_fd);
 
 /* ---- what the server answers ---- */
 
@@ -166,7 +171,10 @@ struct burrow_body {
     void *context;
 };
 
-/* "/sandboxes" is below the server's /api/v1. Answers up to 64 MiB. Fails where the status is 400 or more. */
+/*
+ * "/sandboxes" is below the server's /api/v1. `json` may be NULL: no body; `out` may be NULL: nobody wants the answer, else it is freed by
+ * burrow_answer_free. Answers up to 64 MiB. Fails where the status is 400 or more.
+ */
 BURROW_API int burrow_ask(struct burrow_client *client, const char *method, const char *path,
                           const char *json, struct burrow_answer **out, struct burrow_error *err);
 BURROW_API int burrow_send(struct burrow_client *client, const char *method, const char *path,
@@ -202,8 +210,9 @@ BURROW_API int burrow_stream_fd(const struct burrow_stream *stream);
 BURROW_API bool burrow_stream_is_ready(struct burrow_stream *stream);
 /* How many bytes come in all, where the server says; -1 else. */
 BURROW_API int64_t burrow_stream_length(const struct burrow_stream *stream);
+/* A header of the answer, whatever the case of its name, until the next call; NULL: there is none. */
 BURROW_API const char *burrow_stream_header(const struct burrow_stream *stream, const char *name);
-/* What it was told, in the middle of it. NULL is fine. */
+/* At its end or in the middle of it. NULL is fine. */
 BURROW_API void burrow_stream_close(struct burrow_stream *stream);
 
 /* A request whose body is sent piece by piece, beside others: the input of a command. */
@@ -246,7 +255,7 @@ BURROW_API int burrow_sandbox_resume(struct burrow_client *client, const char *s
 
 /*
  * Walks through a list page by page: "/sandboxes", "/snapshots?sandboxId=…", "/executions". on_item returns 0 to go on, 1 to stop,
- * -1 to fail (it fills in err).
+ * -1 to fail (it fills in err). `most` items, 0: all. Items live until on_item returns.
  */
 BURROW_API int burrow_list(struct burrow_client *client, const char *path, uint64_t most,
                            int (*on_item)(void *context, const struct burrow_value *item,
@@ -278,14 +287,18 @@ struct burrow_result {
 /* `stream` is 1 or 2. 0, or -1 to stop: the call then ends with BURROW_CANCELLED. */
 typedef int burrow_on_output(void *context, int stream, const void *data, size_t length);
 
-/* Runs it and returns when it has ended. A command that fails is no failure of the call. on_output may be NULL. */
+/*
+ * Runs it and returns when it has ended, however long it is quiet. A command that fails is no failure of the call. on_output may be NULL. out->id and
+ * out->sandbox_id are there from the command's start on, where the call fails later too: a command in a sandbox that stays goes on after a cancel
+ * or a broken connection, and burrow_signal ends it.
+ */
 BURROW_API int burrow_run(struct burrow_client *client, const struct burrow_command *command,
                           burrow_on_output *on_output, void *context, struct burrow_result *out,
                           struct burrow_error *err);
-/* Starts it and returns; "background" makes it a job. The id of the execution. */
+/* Starts it in a sandbox that stays and returns; "background" makes it a job. The id of the execution. */
 BURROW_API int burrow_start(struct burrow_client *client, const struct burrow_command *command,
                             bool is_background, char out_id[BURROW_ID], struct burrow_error *err);
-/* Until it has ended, or for wait_ms: 1 when it has, 0. */
+/* Until it has ended, or for wait_ms (0 or negative: only looks): 1 when it has, 0. */
 BURROW_API int burrow_wait(struct burrow_client *client, const char *execution, int64_t wait_ms,
                            struct burrow_result *out, struct burrow_error *err);
 /* "INT", "TERM", "KILL". */
@@ -337,7 +350,10 @@ BURROW_API int burrow_ssh_relay(struct burrow_client *client, const char *sandbo
 
 /* ---- files ---- */
 
-/* To and from a descriptor of the caller's. `mode` 0: as the server has it. */
+/*
+ * To and from a descriptor of the caller's, from where it stands. Paths are absolute. `mode` 0: as the server has it. Where reading fails in the middle,
+ * the descriptor has got a part.
+ */
 BURROW_API int burrow_file_write(struct burrow_client *client, const char *sandbox,
                                  const char *path, int fd, unsigned mode, bool makes_parents,
                                  struct burrow_error *err);

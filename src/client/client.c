@@ -110,6 +110,11 @@ void burrow_set_timeout(struct burrow_client *client, int timeout_ms)
     client->patience.idle_ms = timeout_ms ? timeout_ms : IDLE_MS;
 }
 
+void burrow_set_cancel_fd(struct burrow_client *client, int cancel_fd)
+{
+    client->patience.cancel_fd = cancel_fd > 0 ? cancel_fd : -1;
+}
+
 int client_connect(struct burrow_client *client, struct wire **out, struct burrow_error *err)
 {
     const struct wire_tls tls = {client->tls_program, client->ca_file};

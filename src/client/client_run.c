@@ -143,10 +143,10 @@ static int take_record(const struct burrow_value *record, burrow_on_output *on_o
         return tell_output(data, 1, on_output, context, err);
     if (strcmp(event, "stderr") == 0)
         return tell_output(data, 2, on_output, context, err);
-    if (strcmp(event, "exit") != 0)
-        return 0;
-    fill_result(data, out);
-    return 1;
+    bool is_over = strcmp(event, "exit") == 0;
+    if (is_over || strcmp(event, "started") == 0)
+        fill_result(data, out);
+    return is_over;
 }
 
 int burrow_run(struct burrow_client *client, const struct burrow_command *command,
@@ -162,6 +162,7 @@ int burrow_run(struct burrow_client *client, const struct burrow_command *comman
         return -1;
     const struct burrow_body body = {.data = text.data, .length = text.length};
     int patience = client->patience.idle_ms;
+    *out = (struct burrow_result){0};
     client->patience.idle_ms = -1; // a command may be quiet for as long as it likes
     result =
         burrow_stream_open(client, "POST", "/run", "application/x-ndjson", &body, &stream, err);

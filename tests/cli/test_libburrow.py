@@ -2,6 +2,7 @@
 """libburrow as others use it: the example against the static and the shared library, what they export, and https through burrow-tls."""
 import os
 import pathlib
+import shutil
 import socket
 import ssl
 import subprocess
@@ -43,6 +44,16 @@ def test_the_example_runs_with_either_library(server, tmp_path, library):
     assert (done.returncode, done.stdout, done.stderr) == (3, b"out\n", b"err\n")
     done = subprocess.run([program, "true"], capture_output=True, env={**variables, "BURROW_API_KEY": "wrong"}, timeout=PATIENCE)
     assert done.returncode == 125 and b"key" in done.stderr
+
+
+@pytest.mark.parametrize("library", ["libburrow.a", "libburrow.so.1"])
+def test_every_part_works_as_the_header_says_and_leaks_nothing(server, tmp_path, library):
+    program = tmp_path / "tour"
+    subprocess.run(["gcc", "-g", "-Wall", "-Wextra", "-Werror", f"-I{TOP / 'include'}", pathlib.Path(__file__).parent / "libburrow_tour.c", BUILD / library, "-o", program], check=True)
+    watched = ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=all", "--errors-for-leak-kinds=all"] if shutil.which("valgrind") else []
+    done = subprocess.run([*watched, program], capture_output=True, text=True, timeout=PATIENCE,
+                          env=plain(LD_LIBRARY_PATH=str(BUILD), BURROW_URL=f"http://127.0.0.1:{server.port}", BURROW_API_KEY=server.key))
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stdout + done.stderr
 
 
 def test_only_the_interface_is_exported():

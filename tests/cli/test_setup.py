@@ -12,11 +12,11 @@ PACKAGES = {
     "btrfs": "btrfs-progs",
     "busybox": "busybox-static", "cpio": "cpio", "curl": "curl", "docker-registry": "docker-registry", "skopeo": "skopeo", "podman": "podman", "gcc": "gcc", "mkfs.btrfs": "btrfs-progs", "mkfs.ext4": "e2fsprogs",
     "mkfs.xfs": "xfsprogs", "mmdebstrap": "mmdebstrap", "node": "nodejs", "npm": "npm", "nm": "binutils", "openssl": "openssl", "patch": "patch", "pkg-config": "pkg-config", "python3": "python3",
-    "qemu-system-x86_64": "qemu-system-x86", "readelf": "binutils", "scdoc": "scdoc", "sftp": "openssh-client", "ssh": "openssh-client", "ssh-keygen": "openssh-client",
-    "rsync": "rsync", "strace": "strace", "strip": "binutils", "zstd": "zstd", "git": "git", "nft": "nftables", "ip": "iproute2",
+    "qemu-system-x86_64": "qemu-system-x86", "readelf": "binutils", "scdoc": "scdoc", "sftp": "openssh-client", "ssh": "openssh-client", "ssh-keygen": "openssh-client", "ssh-add": "openssh-client", "ssh-agent": "openssh-client",
+    "rsync": "rsync", "strace": "strace", "valgrind": "valgrind", "strip": "binutils", "zstd": "zstd", "git": "git", "nft": "nftables", "ip": "iproute2",
     "fish": "fish", "zsh": "zsh", "Rscript": "r-base-core",
 }
-REQUIRED = {"apt-cache", "apt-get", "bash", "diff", "dpkg-deb", "echo", "fallocate", "hostname", "ldconfig", "ldd", "losetup", "mount", "sh", "umount", "unshare", "nsenter"}
+REQUIRED = {"apt-cache", "apt-get", "bash", "diff", "dpkg-deb", "echo", "fallocate", "hostname", "ldconfig", "ldd", "losetup", "mount", "prlimit", "setpriv", "sh", "umount", "unshare", "nsenter"}
 
 CALLS = [re.compile(call) for call in (
     r"""(?:subprocess\.\w+|run_quietly)\(\s*\[\s*["']([\w.-]+)["']""",  # Python, by a list
