@@ -65,10 +65,11 @@ static int on_file(void *context, const struct burrow_value *item, struct burrow
     if (listing->is_long) {
         autofree char *target = say_clean(value_text(item, "target"));
         mode_text(kind, value_text(item, "mode"), mode);
-        (void)printf("%s %5s %5s %10s  %.19s  ", mode, value_text(item, "uid"),
-                     value_text(item, "gid"),
-                     say_size(burrow_integer(burrow_get(item, "sizeBytes"), 0), size),
-                     value_text(item, "modifiedAt"));
+        autofree char *time = say_clean(value_text(item, "modifiedAt"));
+        (void)printf("%s %5lld %5lld %10s  %.19s  ", mode,
+                     (long long)burrow_integer(burrow_get(item, "uid"), 0),
+                     (long long)burrow_integer(burrow_get(item, "gid"), 0),
+                     say_size(burrow_integer(burrow_get(item, "sizeBytes"), 0), size), time);
         (void)printf("%s%s%s%s%s%s\n", is_directory ? say_begin(SAY_BLUE) : "", name,
                      is_directory ? "/" : "", is_directory ? say_begin(SAY_PLAIN) : "",
                      *target ? " -> " : "", target);

@@ -247,6 +247,14 @@ static int job_logs(struct invocation *invocation, struct burrow_error *err)
     return print_output(invocation, invocation->operands[invocation->n_operands - 1], err);
 }
 
+static int on_piece(void *context, const struct burrow_value *item, struct burrow_error *err)
+{
+    bool is_error = strcmp(value_text(item, "stream"), "stderr") == 0;
+
+    (void)context;
+    return write_piece(item, is_error ? STDERR_FILENO : STDOUT_FILENO, err);
+}
+
 /* Of a sandbox: what all its commands wrote; of an execution: its own. */
 static int logs(struct invocation *invocation, struct burrow_error *err)
 {
@@ -258,26 +266,12 @@ static int logs(struct invocation *invocation, struct burrow_error *err)
     autofree char *path = burrow_path("/sandboxes/%s/logs", id, NULL);
     if (!invocation->is_json && invocation->is_following)
         return follow(invocation, path, err);
-    autofree char *next = xasprintf("%s?maxBytes=1Mi", path);
-    while (next) {
-        if (burrow_ask(invocation->client, "GET", next, NULL, &answer, err) < 0)
-            return -1;
-        const struct burrow_value *value = burrow_answer_value(answer);
-        if (invocation->is_json)
-            return say_value(burrow_get(value, "items"), err);
-        const struct burrow_value *item = burrow_first(burrow_get(value, "items"));
-        for (; item; item = burrow_next(item)) {
-            bool is_error = strcmp(value_text(item, "stream"), "stderr") == 0;
-            if (write_piece(item, is_error ? STDERR_FILENO : STDOUT_FILENO, err) < 0)
-                return -1;
-        }
-        const char *cursor = burrow_text(burrow_get(value, "nextCursor"));
-        autofree char *encoded = cursor ? burrow_path("%s", cursor, NULL) : NULL;
-        free(next);
-        next = encoded ? xasprintf("%s?maxBytes=1Mi&cursor=%s", path, encoded) : NULL;
-        burrow_answer_free(take(answer));
-    }
-    return 0;
+    autofree char *pages = xasprintf("%s?maxBytes=1Mi", path);
+    if (!invocation->is_json)
+        return burrow_list(invocation->client, pages, 0, on_piece, NULL, err);
+    if (burrow_ask(invocation->client, "GET", pages, NULL, &answer, err) < 0)
+        return -1;
+    return say_value(burrow_get(burrow_answer_value(answer), "items"), err);
 }
 
 static const struct option_row limit_rows[] = {LIMIT_ROW, {0}};

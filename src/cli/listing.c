@@ -10,6 +10,8 @@
 
 #define SORTED_MOST 10000 // looked at where the order is not the server's
 #define LIST_USUAL 50
+#define LIST_BYTES ((size_t)32 << 20) // of all pages, which are kept until they are printed
+#define EMPTY_PAGES 1000              // in a row, that only tell where to go on
 
 const char *value_text(const struct burrow_value *map, const char *path)
 {
@@ -35,6 +37,8 @@ int items_gather(struct invocation *invocation, const char *path, size_t wanted,
                  struct items *items, struct burrow_error *err)
 {
     autofree char *next = xstrdup(path);
+    unsigned n_empty = 0;
+    size_t n_bytes = 0;
 
     while (next && items->count < wanted) {
         struct burrow_answer *answer = NULL;
@@ -51,6 +55,13 @@ int items_gather(struct invocation *invocation, const char *path, size_t wanted,
                 items->items[items->count++] = each;
         }
         const char *cursor = burrow_text(burrow_get(page, "nextCursor"));
+        n_empty = burrow_count(list) ? 0 : n_empty + 1;
+        n_bytes += strlen(burrow_answer_text(answer));
+        if (cursor && items->count < wanted && (n_empty > EMPTY_PAGES || n_bytes > LIST_BYTES))
+            return say_fail(err, BURROW_PROTOCOL,
+                            n_empty > EMPTY_PAGES
+                                ? "the server's list does not end"
+                                : "the server's list is more than 32 MiB: ask for a part of it");
         autofree char *encoded = cursor ? burrow_path("%s", cursor, NULL) : NULL;
         free(next);
         next = encoded ? xasprintf("%s&cursor=%s", path, encoded) : NULL;

@@ -57,7 +57,7 @@ static int create(struct invocation *invocation, struct burrow_error *err)
     if (invocation->is_json)
         return tell_sandbox(value, url, err);
     if (invocation->is_quiet) {
-        (void)puts(value_text(value, "id"));
+        say_line(value_text(value, "id"));
         return 0;
     }
     say_done("created sandbox %s in %llums", value_text(value, "id"),

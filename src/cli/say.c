@@ -301,28 +301,44 @@ enum say_colour say_state_colour(const char *state)
     return SAY_PLAIN;
 }
 
-/* C1 controls, which some terminals act on, are two bytes in UTF-8. */
 char *say_clean(const char *text)
 {
     char *copy = xstrdup(text ? text : "");
 
     quote_scrub(copy);
-    for (unsigned char *at = (unsigned char *)copy; *at; at++) {
-        if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0)
-            at[0] = at[1] = '?';
-    }
     return copy;
+}
+
+/* What is said without control characters, whoever's words are in it. The caller frees it. */
+static char *clean_format(const char *format, va_list arguments)
+{
+    va_list again;
+
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    size_t size = length < 0 ? 1 : (size_t)length + 1;
+    char *text = xcalloc(1, size);
+    (void)vsnprintf(text, size, format, arguments);
+    quote_scrub(text);
+    return text;
+}
+
+void say_line(const char *text)
+{
+    autofree char *clean = say_clean(text);
+
+    (void)puts(clean);
 }
 
 void say_done(const char *format, ...)
 {
     va_list arguments;
 
-    (void)printf("%s", say_has_colours() ? "\033[32m✓\033[0m " : "");
     va_start(arguments, format);
-    (void)vprintf(format, arguments);
+    autofree char *text = clean_format(format, arguments);
     va_end(arguments);
-    (void)putchar('\n');
+    (void)printf("%s%s\n", say_has_colours() ? "\033[32m✓\033[0m " : "", text);
 }
 
 void say_note(const char *format, ...)
@@ -330,11 +346,10 @@ void say_note(const char *format, ...)
     va_list arguments;
 
     (void)fflush(stdout);
-    (void)fputs("burrow: ", stderr);
     va_start(arguments, format);
-    (void)vfprintf(stderr, format, arguments);
+    autofree char *text = clean_format(format, arguments);
     va_end(arguments);
-    (void)fputc('\n', stderr);
+    (void)fprintf(stderr, "burrow: %s\n", text);
 }
 
 void say_left_out(const struct burrow_value *answer)
@@ -355,9 +370,9 @@ bool say_confirm(bool is_confirmed, const char *format, ...)
     if (is_confirmed || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return true;
     va_start(arguments, format);
-    (void)vfprintf(stderr, format, arguments);
+    autofree char *text = clean_format(format, arguments);
     va_end(arguments);
-    (void)fputs(" [y/N] ", stderr);
+    (void)fprintf(stderr, "%s [y/N] ", text);
     (void)fflush(stderr);
     if (!fgets(answer, sizeof answer, stdin))
         return false;

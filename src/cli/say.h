@@ -61,6 +61,8 @@ enum say_colour say_state_colour(const char *state);
 
 /* A text of somebody else's without control characters, as a copy that the caller frees. */
 char *say_clean(const char *text);
+/* Such a text as a line on stdout. */
+void say_line(const char *text);
 
 /* "✓ sentence" on stdout (a plain one where there is no terminal). */
 void say_done(const char *format, ...) __attribute__((format(printf, 1, 2)));

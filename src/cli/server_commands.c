@@ -95,8 +95,9 @@ static int env(struct invocation *invocation, struct burrow_error *err)
         return say_written(&json, &out, err);
     }
     for (const struct burrow_value *each = burrow_first(map); each; each = burrow_next(each)) {
-        autofree char *value = say_clean(burrow_text(each));
-        (void)printf("%s=%s\n", burrow_key(each), value);
+        const char *value = burrow_text(each);
+        autofree char *pair = xasprintf("%s=%s", burrow_key(each), value ? value : "");
+        say_line(pair);
     }
     return 0;
 }
@@ -136,7 +137,7 @@ static int wait_for(struct invocation *invocation, struct burrow_error *err)
         if (is_command)
             return (int)burrow_integer(burrow_get(value, "exitCode"), 0) & 255;
         if (!invocation->is_json)
-            (void)puts(value_text(value, "state"));
+            say_line(value_text(value, "state"));
         return 0;
     }
 }

@@ -374,7 +374,7 @@ static int fork_sandbox(struct invocation *invocation, struct burrow_error *err)
     if (invocation->is_json)
         return say_value(burrow_answer_value(answer), err);
     if (invocation->is_quiet)
-        (void)puts(value_text(burrow_answer_value(answer), "id"));
+        say_line(value_text(burrow_answer_value(answer), "id"));
     else
         say_done("forked %s: %s", invocation->operands[0],
                  value_text(burrow_answer_value(answer), "id"));

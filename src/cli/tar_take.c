@@ -15,6 +15,7 @@
 
 #define BLOCK 512
 #define NAME_ROOM 4096
+#define FRESH (O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
 #define LONG_MAX_BYTES ((uint64_t)64 << 10)
 
 enum stage { STAGE_HEADER, STAGE_CONTENT, STAGE_TEXT, STAGE_SKIP, STAGE_PADDING, STAGE_END };
@@ -31,7 +32,9 @@ struct tar_take {
     char name[NAME_ROOM], link[NAME_ROOM];
     bool has_name, has_link, has_size; // told before the header
     uint64_t size;
-    int fd;                 // of the file that is being written
+    int fd;                 // of the file that is being written, which is in parent_fd
+    char last[256];         // its name there
+    char beside[32];        // its name until it is whole, where there was something already; ""
     char parent[NAME_ROOM]; // of parent_fd
     int parent_fd;
     uint64_t files, bytes, refused;
@@ -52,6 +55,8 @@ void tar_take_free(struct tar_take *tar)
 {
     if (!tar)
         return;
+    if (tar->fd >= 0) // nobody should take a part of a file for all of it
+        (void)unlinkat(tar->parent_fd, *tar->beside ? tar->beside : tar->last, 0);
     closep(&tar->fd);
     closep(&tar->parent_fd);
     buffer_clear(&tar->text);
@@ -183,13 +188,30 @@ static int make_file(struct tar_take *tar, const char *name, unsigned mode,
 
     if (parent < 0)
         return fail_at(name, err);
-    (void)unlinkat(parent, last, 0); // what is there is replaced, never written through
-    tar->fd = openat(parent, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    (void)snprintf(tar->last, sizeof tar->last, "%s", last);
+    tar->beside[0] = '\0';
+    tar->fd = openat(parent, last, FRESH, 0600);
+    if (tar->fd < 0 && errno == EEXIST) { // replaced once all is there, and never written through
+        (void)snprintf(tar->beside, sizeof tar->beside, ".burrow-%d", (int)getpid());
+        (void)unlinkat(parent, tar->beside, 0);
+        tar->fd = openat(parent, tar->beside, FRESH, 0600);
+    }
     if (tar->fd < 0)
         return fail_at(name, err);
     if (fchmod(tar->fd, mode & 0777) < 0)
         return fail_at(name, err);
     tar->files++;
+    return 0;
+}
+
+/* All of its content is written. */
+static int end_file(struct tar_take *tar, struct burrow_error *err)
+{
+    if (tar->fd < 0)
+        return 0;
+    if (*tar->beside && renameat(tar->parent_fd, tar->beside, tar->parent_fd, tar->last) < 0)
+        return fail_at(tar->name, err);
+    closep(&tar->fd);
     return 0;
 }
 
@@ -314,11 +336,7 @@ static void begin_content(struct tar_take *tar, enum stage stage, uint64_t size)
 {
     tar->left = size;
     tar->padding = (BLOCK - size % BLOCK) % BLOCK;
-    tar->stage = stage;
-    if (size == 0) {
-        closep(&tar->fd);
-        tar->stage = STAGE_HEADER;
-    }
+    tar->stage = size ? stage : STAGE_HEADER;
 }
 
 static int damaged(struct burrow_error *err)
@@ -356,7 +374,7 @@ static int take_header(struct tar_take *tar, struct burrow_error *err)
     if (strchr("12345", tar->type) && tar->type)
         size = 0;
     begin_content(tar, has_content && tar->fd >= 0 ? STAGE_CONTENT : STAGE_SKIP, size);
-    return result;
+    return result == 0 && size == 0 ? end_file(tar, err) : result;
 }
 
 /* "27 path=some/name\n" and so on. */
@@ -418,7 +436,8 @@ static int take_content(struct tar_take *tar, const char *data, size_t part,
         return 0;
     if (tar->stage == STAGE_TEXT)
         take_text(tar);
-    closep(&tar->fd);
+    if (end_file(tar, err) < 0)
+        return -1;
     tar->left = tar->padding;
     tar->stage = tar->left ? STAGE_PADDING : STAGE_HEADER;
     return 0;

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/data_dir.h"
 #include "base/mem.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -360,8 +361,7 @@ static void copy_text(char *to, size_t size, const struct data_value *map, const
 
     if (value && value->kind == VALUE_STRING)
         (void)snprintf(to, size, "%s", value->text);
-    for (char *at = to; *at; at++)
-        *at = (unsigned char)*at < ' ' || *at == 127 ? '?' : *at;
+    quote_scrub(to);
 }
 
 static void read_problem(const struct buffer *text, int status, struct burrow_error *err)

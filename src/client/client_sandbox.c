@@ -127,6 +127,8 @@ int burrow_sandbox_resume(struct burrow_client *client, const char *sandbox,
 
 // ---- lists ----
 
+#define EMPTY_PAGES 1000 // in a row, that only tell where to go on
+
 typedef int on_list_item(void *context, const struct burrow_value *item, struct burrow_error *err);
 
 /* 1: enough. */
@@ -150,6 +152,7 @@ int burrow_list(struct burrow_client *client, const char *path, uint64_t most,
 {
     autofree char *cursor = NULL;
     uint64_t left = most ? most : UINT64_MAX;
+    unsigned n_empty = 0;
     int result = 0;
 
     while (result == 0) {
@@ -165,6 +168,9 @@ int burrow_list(struct burrow_client *client, const char *path, uint64_t most,
         const struct burrow_value *value = burrow_answer_value(answer);
         const char *next = burrow_text(burrow_get(value, "nextCursor"));
         result = tell_items(value, &left, on_item, context, err);
+        n_empty = burrow_count(burrow_get(value, "items")) ? 0 : n_empty + 1;
+        if (next && n_empty > EMPTY_PAGES)
+            result = client_fail(err, BURROW_PROTOCOL, "the server's list does not end");
         bool is_last = !next || (cursor && strcmp(cursor, next) == 0); // it must move on
         free(cursor);
         cursor = is_last ? NULL : xstrdup(next);

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #define TRAILER_MAX ((size_t)16 << 10)
+#define EARLY_MAX 100 // answers before the answer
 
 void reply_reader_init(struct reply_reader *reader, bool is_head_request)
 {
@@ -103,8 +104,12 @@ static int choose_body(struct reply_reader *reader, struct error *err)
     }
     if (reader->status < 200) { // 100 Continue and the like: the answer is still to come
         bool is_head = reader->has_no_body;
+        unsigned n_early = reader->n_early + 1;
+        if (n_early > EARLY_MAX)
+            return refuse(err, "it never begins");
         reply_reader_clear(reader);
         reply_reader_init(reader, is_head);
+        reader->n_early = n_early;
         return 0;
     }
     bool is_chunked = false;

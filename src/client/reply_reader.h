@@ -39,6 +39,7 @@ struct reply_reader {
     uint64_t left;   // of the body, or of a chunk
     uint64_t length; // of the whole body, where has_length
     size_t trailer_bytes;
+    unsigned n_early; // 100 Continue and the like, which came before it
 };
 
 void reply_reader_init(struct reply_reader *reader, bool is_head_request);

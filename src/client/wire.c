@@ -23,6 +23,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#define LOOK_EVERY 8
+
 // ---- where ----
 
 static int bad_url(const char *url, struct burrow_error *err)
@@ -135,6 +137,17 @@ static int wait_for(int fd, short events, int wait_ms, int cancel_fd, struct bur
             return client_fail(err, BURROW_CANCELLED, "interrupted");
         return ready > 0;
     }
+}
+
+/* Whoever always has something to send or room to take more is never waited for: this is how a cancel is seen then. */
+static int look_for_cancel(struct wire *wire, const struct wire_patience *patience,
+                           struct burrow_error *err)
+{
+    struct pollfd cancel = {.fd = patience->cancel_fd, .events = POLLIN};
+
+    if (++wire->n_busy % LOOK_EVERY != 0 || patience->cancel_fd < 0 || poll(&cancel, 1, 0) <= 0)
+        return 0;
+    return client_fail(err, BURROW_CANCELLED, "interrupted");
 }
 
 // ---- connecting ----
@@ -379,6 +392,8 @@ int wire_send(struct wire *wire, const struct wire_patience *patience, const voi
             return -1;
         rest += sent;
         length -= (size_t)sent;
+        if (look_for_cancel(wire, patience, err) < 0)
+            return -1;
         if (length == 0)
             break;
         int ready = wait_for(wire->fd, POLLOUT, patience->idle_ms, patience->cancel_fd, err);
@@ -419,6 +434,8 @@ int wire_receive(struct wire *wire, const struct wire_patience *patience, struct
 {
     for (;;) {
         int got = wire_receive_now(wire, err);
+        if (got == 1 && look_for_cancel(wire, patience, err) < 0)
+            return -1;
         if (got != 2)
             return got;
         int ready = wait_for(wire->fd, POLLIN, patience->idle_ms, patience->cancel_fd, err);

@@ -33,9 +33,10 @@ struct wire_patience {
 
 struct wire {
     int fd;
-    pid_t helper;   // burrow-tls; 0: none
-    size_t at, end; // what is read and not yet taken
-    char *in;       // WIRE_BUFFER bytes
+    pid_t helper;    // burrow-tls; 0: none
+    size_t at, end;  // what is read and not yet taken
+    char *in;        // WIRE_BUFFER bytes
+    unsigned n_busy; // times that bytes went or came
 };
 
 struct wire_tls {

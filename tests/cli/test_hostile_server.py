@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line against a server that means harm: nothing outside the chosen place, nothing that drives the terminal, bounded memory, and Ctrl-C works."""
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from test_commands import BURROW, PATIENCE, commands, entry, http, plain_environment, tar_of  # noqa: F401
+
+POISON = "x\x1b]0;owned\x07\x9b31m\x9d0;o\x9c\r\n\x08y"
+MOST_MEMORY = 192 << 20
+
+
+class Hostile(threading.Thread):
+    """Answers each request by what `answer(head)` gives: bytes, or pieces for as long as somebody takes them. Connections end with their answer."""
+
+    def __init__(self, answer):
+        super().__init__(daemon=True)
+        self.answer = answer
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.start()
+
+    def run(self):
+        try:
+            while True:
+                threading.Thread(target=self.serve, args=(self.socket.accept()[0],), daemon=True).start()
+        except OSError:
+            pass
+
+    def serve(self, peer):
+        with peer:
+            head = b""
+            try:
+                while b"\r\n\r\n" not in head:
+                    data = peer.recv(65536)
+                    if not data:
+                        return
+                    head += data
+                answer = self.answer(head)
+                for piece in [answer] if isinstance(answer, bytes) else answer:
+                    peer.sendall(piece)
+                peer.shutdown(socket.SHUT_WR)
+                while peer.recv(65536):  # what comes late is no reset
+                    pass
+            except OSError:
+                pass
+
+
+@pytest.fixture
+def against(tmp_path):
+    """Runs burrow, which may have so much memory and no more, against an answer: the exit code, stdout, stderr."""
+    made = []
+
+    def start(answer, *words):
+        made.append(Hostile(answer))
+        out, error = (tmp_path / "out").open("wb"), (tmp_path / "err").open("wb")
+        with out, error:
+            return subprocess.Popen(["prlimit", f"--as={MOST_MEMORY}", BURROW, *map(str, words)], stdin=subprocess.DEVNULL, stdout=out, stderr=error, cwd=tmp_path,
+                                    env=plain_environment(tmp_path, BURROW_URL=made[-1].url))
+
+    def run(answer, *words, after=None):
+        process = start(answer, *words)
+        try:
+            if after:
+                after(process)
+            process.wait(PATIENCE)
+        finally:
+            process.kill()
+            process.wait()
+        out, error = (tmp_path / "out").read_bytes(), (tmp_path / "err").read_bytes()
+        assert process.returncode >= 0 and b"out of memory" not in error, (process.returncode, error)
+        return process.returncode, out, error
+    yield run
+    for one in made:
+        one.socket.close()
+
+
+def stream(*pieces, type="application/x-ndjson"):
+    yield f"HTTP/1.1 200 OK\r\nContent-Type: {type}\r\nConnection: close\r\n\r\n".encode()
+    for piece in pieces:
+        yield from [piece] if isinstance(piece, bytes) else piece
+
+
+# ---- what drives terminals ----
+
+def poisoned(depth=0):
+    """Whatever is asked for, it is a text that no terminal should get."""
+    names = ["id", "name", "description", "state", "error", "mode", "runtime", "snapshotId", "url", "env", "kind", "path", "target", "tag", "stream", "type", "reason", "event",
+             "title", "detail", "command", "executionId", "sandboxId", "status", "version", "host", "protocol", "fingerprint", "key", "checkpointId", "code", "owner", "language",
+             "rule", "address", "message", "createdAt", "startedAt", "at", "day", "modifiedAt", "mode", "uid", "gid", "exitCode", "sizeBytes", "port", "patch", "change", "user", "comment"]
+    value = dict.fromkeys(names, POISON)
+    if depth < 2:
+        inner = poisoned(depth + 1)
+        value |= {name: inner for name in ("limits", "network", "sandbox", "execution", "snapshot", "data", "before", "after", "policy", "runtimeInfo")}
+        value |= {name: [inner] for name in ("items", "ports", "labels", "tags", "rules", "changes", "allow", "deny", "leftOut", "directoriesCreated", "argv")}
+        value["env"] = value["labels"] = {POISON: POISON}
+    return value
+
+
+def is_tame(*texts):
+    return all(byte not in text for text in texts for byte in (b"\x1b", b"\x07", b"\x08", b"\r", "\x9b".encode(), "\x9d".encode(), "\x9c".encode()))
+
+
+LINES = ["list", "list -q", "ls", "ls box /x -l", "get box", "create", "create -q", "create --name x --port 3000", "delete box", "pause box", "resume box", "fork box", "ps", "ps box", "events box",
+         "env box", "env box A=1", "wait box --state idle --timeout 10ms", "wait exe_x --timeout 10ms", "stats", "fs ls box", "fs ls box -l", "fs mkdir box /d", "fs rmdir box /d", "fs rm box /f", "fs cp {file} box:/a",
+         "snapshot create box", "snapshot list", "snapshot get x", "snapshot tag x y", "snapshot delete x", "checkpoint create box c", "checkpoint list box", "checkpoint restore box c",
+         "checkpoint delete box c", "diff box c", "diff box c --patch", "job create box -- true", "job list box", "job get box job_x", "job destroy box job_x", "execution list box", "execution get exe_x",
+         "execution stop exe_x", "network policy box", "network why box 9.9.9.9:443", "network observe box", "port create box 4000", "port list box", "port delete box 4000", "system info", "system df",
+         "system prune --dry-run", "runtime list", "runtime show base", "ssh-key list", "ssh-key remove x", "code box 1", "exec box true", "run -- true", "top --json", "snapshot generate", "try --sandbox box --discard -- true"]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_no_answer_drives_the_terminal(against, tmp_path, line):
+    (tmp_path / "file").write_text("x")
+    body = json.dumps(poisoned(), ensure_ascii=False).encode()
+    words = [word.format(file=tmp_path / "file") for word in line.split()]
+    _, out, error = against(lambda head: http(body), *words)
+    assert is_tame(error), (out, error)
+    assert is_tame(out) or line.startswith(("exec", "run", "code")), (out, error)  # what a command writes goes through as it is
+    for status in ("400 No", "404 No", "503 No"):
+        _, out, error = against(lambda head, status=status: http(body, status=status), *words)
+        assert is_tame(out, error), (status, out, error)
+
+
+def test_every_command_that_asks_is_tried():
+    """A command that is not here prints nothing of the server's, or is one of those below."""
+    others = {"attach", "cp", "completion", "context", "detach", "doctor", "key", "logs", "mcp", "repair", "serve", "ssh", "ssh-config", "ssh-proxy", "watch", "fs download", "fs upload", "snapshot build",
+              "snapshot export", "snapshot import", "execution logs", "job logs", "runtime build", "runtime add", "runtime verify", "runtime remove", "runtime export", "ssh-key add"}
+    tried = {line.split()[0] for line in LINES} | {" ".join(line.split()[:2]) for line in LINES}
+    assert {" ".join(words) for words in commands() if " ".join(words) not in tried | others and words[0] not in others} == set()
+
+
+# ---- what has no end ----
+
+def page(items):
+    numbers = itertools.count()
+    return lambda head: http(json.dumps({"items": items, "nextCursor": str(next(numbers))}).encode())
+
+
+@pytest.mark.parametrize("line", ["list", "ls", "ps", "events box", "events box --reverse", "fs ls box", "snapshot list", "job list box", "execution list box", "runtime list", "logs box", "checkpoint list box", "list --sort name"])
+def test_a_list_without_end_is_given_up(against, line):
+    code, out, error = against(page([]), *line.split())
+    assert code != 0 and error.startswith(b"burrow: "), (code, out[:200], error)
+
+
+def test_a_list_of_what_is_not_wanted_is_given_up(against):
+    items = [{"id": f"sbx_{i}", "mode": "interactive", "fill": "x" * 10000} for i in range(100)]
+    code, _, error = against(page(items), "list", "--mode", "oneshot")
+    assert code != 0 and error.startswith(b"burrow: "), (code, error)
+
+
+@pytest.mark.parametrize("line", ["events box", "logs box -f", "logs exe_x -f", "watch . box", "exec box true", "fs ls box"])
+def test_a_line_without_end_is_given_up(against, line):
+    endless = itertools.repeat(b"x" * (1 << 20), 2048)
+    code, _, error = against(lambda head: stream(b'{"a":"', endless), *line.split())
+    assert code != 0 and error.startswith(b"burrow: "), (code, error)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000, b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n",
+                                    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n"],
+                         ids=["continue", "head", "early", "trailer"])
+def test_an_answer_that_never_begins_or_ends_is_given_up(against, answer):
+    last = answer.rsplit(b"\r\n", 2)[-2] + b"\r\n" if b"100 C" not in answer and b"103" not in answer else answer
+    code, _, error = against(lambda head: itertools.chain([answer], itertools.repeat(last * 100)), "list")
+    assert code == 5 and b"not HTTP" in error, (code, error)
+
+
+def test_what_is_packed_is_not_unpacked(against):
+    import gzip
+    bomb = gzip.compress(b"[" + b"0," * (32 << 20) + b"0]")
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb
+    code, out, error = against(lambda head: answer, "list")
+    assert code == 5 and out == b"", (code, error)
+
+
+# ---- what is cut off, and what is there already ----
+
+def stat_then(answer, kind):
+    told = http(json.dumps({"kind": kind, "mode": "0755", "path": "/x", "sizeBytes": 5}).encode())
+    return lambda head: told if b"/stat?" in head else answer
+
+
+def test_a_file_that_is_cut_off_replaces_none(against, tmp_path):
+    (tmp_path / "f").write_text("mine")
+    for words in (["fs", "cp", "box:/x", "f"], ["fs", "download", "box", "f"], ["snapshot", "export", "snp", "f", "--force"], ["snapshot", "export", "snp", "f"]):
+        code, _, error = against(stat_then(http(b"half", type="application/octet-stream", length=1 << 40), "file"), *words)
+        assert code != 0 and (tmp_path / "f").read_text() == "mine", (words, error)
+    assert sorted(path.name for path in tmp_path.iterdir() if "burrow" in path.name) == []
+
+
+def test_a_tree_that_is_cut_off_replaces_no_file_by_a_part(against, tmp_path):
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "old").write_text("mine")
+    (tree / "whole").write_text("mine too")
+    archive = tar_of(entry("whole", size=3), entry("old", size=100000))[:3 * 512 + 4096]
+    code, _, error = against(stat_then(http(archive, type="application/x-tar", length=1 << 30), "directory"), "fs", "cp", "-r", "box:/x/.", tree)
+    assert code != 0 and {path.name: path.read_text() for path in tree.iterdir()} == {"old": "mine", "whole": "xxx"}, error
+    archive = tar_of(entry("new", size=100000))[:512 + 4096]
+    code, _, _ = against(stat_then(http(archive, type="application/x-tar", length=1 << 30), "directory"), "fs", "cp", "-r", "box:/x/.", tree)
+    assert code != 0 and sorted(path.name for path in tree.iterdir()) == ["old", "whole"]
+
+
+# ---- Ctrl-C ----
+
+@pytest.mark.parametrize("words", [["fs", "cp", "box:/x", "-"], ["fs", "download", "box", "file"], ["logs", "exe_x", "-f"]])
+def test_ctrl_c_ends_what_comes_without_a_pause(against, words):
+    is_begun = threading.Event()
+
+    def pieces():
+        record = b'{"event":"x","data":{}}\n' * 4000
+        yield b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n"
+        for number in itertools.count():
+            if number == 50:
+                is_begun.set()
+            yield record
+
+    def interrupt(process):
+        assert is_begun.wait(PATIENCE)
+        process.send_signal(signal.SIGINT)
+    code, _, error = against(stat_then_or(pieces), *words, after=interrupt)
+    assert code == 130, (code, error)
+
+
+def stat_then_or(pieces):
+    told = http(json.dumps({"kind": "file", "mode": "0644", "path": "/x", "sizeBytes": 1 << 50}).encode())
+    return lambda head: told if b"/stat?" in head else pieces()
