@@ -6,10 +6,12 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "cli/built_wait.h"
 #include "cli/endpoint.h"
 #include "cli/exit.h"
+#include "cli/listing.h"
 #include "cli/say.h"
 
 #include <errno.h>
@@ -26,7 +28,6 @@
 #define SMALL_INPUT ((off_t)64 << 10) // a file up to this goes with the request
 #define INPUT_PIECE ((size_t)64 << 10)
 #define FILES_MAX ((uint64_t)8 << 20) // together, in one request
-#define PATIENCE 2                    // as many interrupts end a command that ignores them
 
 struct relayed {
     struct burrow_client *client;
@@ -38,6 +39,7 @@ struct relayed {
     char *input; // read, and not yet sent
     size_t input_at, input_length;
     unsigned n_signals;
+    uint64_t kill_at_ms; // 0: no
     bool is_mid_line[2];
     bool is_cut; // nobody reads the output any more
     struct buffer captured[2];
@@ -75,20 +77,31 @@ static int take_signals(struct burrow_error *err)
     return 0;
 }
 
-static const char *signal_word(int number)
+// Those that a command can be ended by, as the server spells them.
+static const char *const signal_names[] = {
+    [SIGHUP] = "HUP",   [SIGINT] = "INT",   [SIGQUIT] = "QUIT", [SIGILL] = "ILL",
+    [SIGTRAP] = "TRAP", [SIGABRT] = "ABRT", [SIGBUS] = "BUS",   [SIGFPE] = "FPE",
+    [SIGKILL] = "KILL", [SIGUSR1] = "USR1", [SIGSEGV] = "SEGV", [SIGUSR2] = "USR2",
+    [SIGPIPE] = "PIPE", [SIGALRM] = "ALRM", [SIGTERM] = "TERM", [SIGSTKFLT] = "STKFLT",
+    [SIGXCPU] = "XCPU", [SIGXFSZ] = "XFSZ", [SIGPROF] = "PROF", [SIGVTALRM] = "VTALRM",
+    [SIGPOLL] = "POLL", [SIGPWR] = "PWR",   [SIGSYS] = "SYS",
+};
+
+static int signal_number(const char *name)
 {
-    switch (number) {
-    case SIGINT:
-        return "INT";
-    case SIGHUP:
-        return "HUP";
-    case SIGQUIT:
-        return "QUIT";
-    case SIGPIPE:
-        return "PIPE";
-    default:
-        return "TERM";
+    for (size_t i = 0; name && i < ARRAY_SIZE(signal_names); i++) {
+        if (signal_names[i] && strcmp(signal_names[i], name) == 0)
+            return (int)i;
     }
+    return 0;
+}
+
+static int kill_it(struct relayed *relayed, struct burrow_error *err)
+{
+    autofree char *path = burrow_path("/executions/%s?force=true", relayed->id, NULL);
+
+    relayed->kill_at_ms = 0;
+    return burrow_ask(relayed->client, "DELETE", path, NULL, NULL, err);
 }
 
 /* Handed on over a connection of its own; the second time it is killed, whatever it thinks of that. */
@@ -96,12 +109,31 @@ static int hand_on(struct relayed *relayed, int number, struct burrow_error *err
 {
     if (!*relayed->id)
         return say_fail(err, BURROW_CANCELLED, "interrupted");
-    if (++relayed->n_signals > PATIENCE)
+    if (++relayed->n_signals > RUN_PATIENCE)
         return say_fail(err, BURROW_CANCELLED, "interrupted; the command may still run");
-    if (relayed->n_signals < PATIENCE)
-        return burrow_signal(relayed->client, relayed->id, signal_word(number), err);
-    autofree char *path = burrow_path("/executions/%s?force=true", relayed->id, NULL);
-    return burrow_ask(relayed->client, "DELETE", path, NULL, NULL, err);
+    if (relayed->n_signals == RUN_PATIENCE)
+        return kill_it(relayed, err);
+    if (number == SIGTERM)
+        relayed->kill_at_ms = clock_monotonic_ms() + RUN_GRACE_MS;
+    return burrow_signal(relayed->client, relayed->id, signal_names[number], err);
+}
+
+/* For poll: until a command that was asked to end is killed. */
+static int patience_ms(const struct relayed *relayed)
+{
+    uint64_t now = clock_monotonic_ms();
+
+    return !relayed->kill_at_ms        ? -1
+           : relayed->kill_at_ms > now ? (int)(relayed->kill_at_ms - now)
+                                       : 0;
+}
+
+static void end_patience(struct relayed *relayed)
+{
+    struct burrow_error ignored; // it may have ended meanwhile
+
+    if (relayed->kill_at_ms && clock_monotonic_ms() >= relayed->kill_at_ms)
+        (void)kill_it(relayed, &ignored);
 }
 
 static int read_signals(struct relayed *relayed, struct burrow_error *err)
@@ -124,8 +156,9 @@ static int write_out(struct relayed *relayed, int fd, const char *data, size_t l
     while (length && !relayed->is_cut) {
         struct pollfd fds[] = {{.fd = fd, .events = POLLOUT},
                                {.fd = signal_pipe[0], .events = POLLIN}};
-        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+        if (poll(fds, 2, patience_ms(relayed)) < 0 && errno != EINTR)
             return say_fail_sys(err, "write output");
+        end_patience(relayed);
         if (fds[1].revents && read_signals(relayed, err) < 0)
             return -1;
         if (!fds[0].revents)
@@ -175,9 +208,10 @@ static int take_bytes(struct relayed *relayed, int fd, const char *data, size_t 
     struct error error = {0};
 
     if (run->is_json) {
-        if (buffer_add(&relayed->captured[fd - 1], data, length, &error) < 0)
-            return say_fail(err, BURROW_LIMIT,
-                            "the output is longer than 64 MiB: leave out --json");
+        struct buffer *captured = &relayed->captured[fd - 1];
+        size_t room = LIMITS_OUTPUT_BYTES - captured->length;
+        if (buffer_add(captured, data, length < room ? length : room, &error) < 0)
+            return say_fail(err, BURROW_LOCAL, "%s", error.text);
         return 0;
     }
     if (run->is_quiet)
@@ -206,28 +240,80 @@ static int take_output(struct relayed *relayed, int fd, const struct burrow_valu
 
 // ---- the end ----
 
-static void put_captured(struct json_writer *json, const char *key, const struct buffer *text)
+/* All that was written is told in bytes. */
+static void put_captured(struct json_writer *json, const char *key, const char *flag,
+                         const struct buffer *text, const struct burrow_value *output)
 {
     json_key(json, key);
     json_bytes(json, text->data ? text->data : "", text->length);
+    if (burrow_integer(burrow_get(output, "bytes"), 0) > (int64_t)text->length) {
+        json_key(json, flag);
+        json_bool(json, true);
+    }
 }
 
+static void put_number(struct json_writer *json, const char *key, int64_t number)
+{
+    json_key(json, key);
+    json_integer(json, number);
+}
+
+static void put_resources(struct json_writer *json, const struct burrow_value *used)
+{
+    json_key(json, "resources");
+    json_map_begin(json);
+    put_number(json, "cpuUserMs", burrow_integer(burrow_get(used, "cpuUserUs"), 0) / 1000);
+    put_number(json, "cpuSystemMs", burrow_integer(burrow_get(used, "cpuSystemUs"), 0) / 1000);
+    put_number(json, "maxRssBytes", burrow_integer(burrow_get(used, "maxMemoryBytes"), 0));
+    json_map_end(json);
+}
+
+/* As a run on this machine tells it. */
+static const char *cause_word(const struct burrow_value *end)
+{
+    const char *cause = burrow_text(burrow_get(end, "cause"));
+
+    return cause && (strcmp(cause, "exited") == 0 || strcmp(cause, "stopped") == 0) ? "exit"
+                                                                                    : cause;
+}
+
+static void put_runtime(struct relayed *relayed, struct json_writer *json, const char *sandbox)
+{
+    struct burrow_error ignored = {0};
+    autoanswer answer = NULL;
+
+    if (!relayed->run->has_runtime || !sandbox)
+        return;
+    autofree char *path = burrow_path("/sandboxes/%s", sandbox, NULL);
+    if (burrow_ask(relayed->client, "GET", path, NULL, &answer, &ignored) == 0)
+        say_put(json, "runtime", burrow_get(burrow_answer_value(answer), "runtime"));
+}
+
+/* As run_report.c has it for a run on this machine. */
 static int tell_json(struct relayed *relayed, const struct burrow_value *end,
                      struct burrow_error *err)
 {
-    static const char *const names[] = {"sandboxId",  "exitCode",  "cause",      "signal", "error",
-                                        "durationMs", "resources", "outputLost", NULL};
+    const char *sandbox = burrow_text(burrow_get(end, "sandboxId"));
+    int number = signal_number(burrow_text(burrow_get(end, "signal")));
     autobuffer text = {0};
     struct json_writer json;
 
     json_writer_init(&json, &text);
     json_map_begin(&json);
     say_put(&json, "executionId", burrow_get(end, "id"));
+    say_put_text(&json, "sandboxId", sandbox);
+    put_runtime(relayed, &json, sandbox);
+    put_number(&json, "exitCode", relayed->exit_code);
+    if (number)
+        put_number(&json, "signal", number);
+    say_put(&json, "durationMs", burrow_get(end, "durationMs"));
+    put_captured(&json, "stdout", "stdoutTruncated", &relayed->captured[0],
+                 burrow_get(end, "stdout"));
+    put_captured(&json, "stderr", "stderrTruncated", &relayed->captured[1],
+                 burrow_get(end, "stderr"));
+    say_put_text(&json, "cause", cause_word(end));
     say_put(&json, "message", burrow_get(end, "error"));
-    for (const char *const *name = names; *name; name++)
-        say_put(&json, *name, burrow_get(end, *name));
-    put_captured(&json, "stdout", &relayed->captured[0]);
-    put_captured(&json, "stderr", &relayed->captured[1]);
+    put_resources(&json, burrow_get(end, "resources"));
     json_map_end(&json);
     return say_written(&json, &text, err);
 }
@@ -248,10 +334,6 @@ static int take_end(struct relayed *relayed, const struct burrow_value *end,
     autofree char *clean = say_clean(why);
     if (why && *why)
         say_note("%s", clean);
-    else if (cause && strcmp(cause, "timeout") == 0)
-        say_note("the time limit ended the command");
-    else if (cause && strcmp(cause, "memory") == 0)
-        say_note("the memory limit ended the command; --memory gives a sandbox more");
     if (burrow_truth(burrow_get(end, "outputLost")) && !relayed->is_cut)
         say_note(SAY_CUT);
     if (relayed->is_cut)
@@ -370,7 +452,8 @@ static int step(struct relayed *relayed, struct burrow_error *err)
         {.fd = has_more ? burrow_upload_fd(relayed->upload) : -1, .events = POLLOUT},
     };
 
-    if (poll(fds, ARRAY_SIZE(fds), -1) < 0) {
+    end_patience(relayed);
+    if (poll(fds, ARRAY_SIZE(fds), patience_ms(relayed)) < 0) {
         if (errno != EINTR)
             return say_fail_sys(err, "wait for the server");
         return 0;
@@ -450,8 +533,8 @@ int remote_run(struct burrow_client *client, const struct remote_run *run, struc
 {
     struct relayed relayed = {.client = client, .run = run};
 
-    buffer_init(&relayed.captured[0], (size_t)64 << 20);
-    buffer_init(&relayed.captured[1], (size_t)64 << 20);
+    buffer_init(&relayed.captured[0], LIMITS_OUTPUT_BYTES);
+    buffer_init(&relayed.captured[1], LIMITS_OUTPUT_BYTES);
     int result = run_it(&relayed, err);
     burrow_stream_close(relayed.stream);
     burrow_upload_close(relayed.upload);

@@ -7,11 +7,15 @@
 #pragma once
 #include "cli/invocation.h"
 
+/* Of signals that are handed on, to commands here and there. */
+#define RUN_PATIENCE 2     // as many end a command that ignores them
+#define RUN_GRACE_MS 10000 // between SIGTERM and the end
+
 struct remote_run {
     const char *body; // JSON of POST /run but for its input, without the brace at its end
     bool is_quiet, is_json, has_timestamps;
     bool has_no_stdin;
-    bool is_one_shot; // of a sandbox of its own
+    bool has_runtime; // is told as JSON what its sandbox started from
 };
 
 /* The exit code, or -1. */

@@ -10,6 +10,7 @@
 #include "cli/exit.h"
 #include "cli/mount_option.h"
 #include "cli/relay.h"
+#include "cli/remote_run.h"
 #include "cli/run_image.h"
 #include "cli/run_network.h"
 #include "cli/run_remote.h"
@@ -28,8 +29,6 @@
 #include <sys/sysmacros.h>
 
 #define PROCESS_ID 1
-#define PATIENCE 2     // as many interrupts end a command that ignores them
-#define GRACE_MS 10000 // between SIGTERM and the end
 #define EOF_STEP_MS 50 // between looks whether an end of input was read
 #define MAX_EOFS 16    // that a command reads and goes on; then its terminal hangs up
 #define CTRL_D "\x04"
@@ -412,10 +411,10 @@ static int on_signal(void *context, int signal, struct error *err)
         terminal_size(STDIN_FILENO, &rows_now, &cols_now);
         return box_resize(run->box, PROCESS_ID, rows_now, cols_now, err);
     }
-    if (++run->n_interrupts >= PATIENCE || run->kill_at_ms)
+    if (++run->n_interrupts >= RUN_PATIENCE || run->kill_at_ms)
         return kill_all(run, err);
     if (signal == SIGTERM) {
-        run->kill_at_ms = clock_monotonic_ms() + GRACE_MS;
+        run->kill_at_ms = clock_monotonic_ms() + RUN_GRACE_MS;
         plan_wake(run);
     }
     return box_signal(run->box, PROCESS_ID, signal, false, err);

@@ -103,7 +103,7 @@ static int run_there(struct invocation *invocation, const struct run_options *o,
         .is_quiet = o->is_quiet,
         .is_json = o->is_json,
         .has_timestamps = o->has_timestamps,
-        .is_one_shot = true,
+        .has_runtime = true,
     };
     return remote_run(invocation->client, &run, err);
 }

@@ -2,13 +2,11 @@
 /* The end of a `burrow run`, in words and as JSON; see run_report.h. */
 #include "cli/run_report.h"
 
-#include "base/duration.h"
 #include "base/fd.h"
-#include "base/size.h"
 #include "cli/exit.h"
 #include "data/json_writer.h"
+#include "engine/exit_words.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 void run_measure(const struct run_options *options, struct box *box, struct run_result *result)
@@ -22,44 +20,13 @@ void run_measure(const struct run_options *options, struct box *box, struct run_
     (void)box_disk_usage(box, &result->disk_bytes, &ignored);
 }
 
-static bool is_disk_full(const struct run_options *options, const struct run_result *result)
-{
-    // The last block and metadata never fit exactly.
-    return options->limits.disk_bytes &&
-           result->disk_bytes >= (uint64_t)options->limits.disk_bytes / 100 * 97;
-}
-
-/* Limits that did not end the command but stood in its way. */
-static void tell_limits(const struct run_options *options, const struct run_result *result)
-{
-    char text[SIZE_TEXT];
-    if (!result->has_usage)
-        return;
-    if (result->usage.procs_refused > 0)
-        (void)fprintf(stderr, "burrow: the process limit of %" PRId64 " was reached\n",
-                      options->limits.max_processes);
-    if (is_disk_full(options, result))
-        (void)fprintf(stderr, "burrow: the disk limit of %s was reached\n",
-                      size_format((uint64_t)options->limits.disk_bytes, text));
-}
-
-/* The sentence for an end that was not the command's own doing; "" when it was. */
 static void explain(const struct run_options *options, const struct run_result *result, char *out,
                     size_t size)
 {
-    char text[SIZE_TEXT > DURATION_TEXT ? SIZE_TEXT : DURATION_TEXT];
-    switch (result->exit.cause) {
-    case CAUSE_TIMEOUT:
-        (void)snprintf(out, size, "the time limit of %s was reached",
-                       duration_format(options->timeout_ms, text));
-        break;
-    case CAUSE_MEMORY:
-        (void)snprintf(out, size, "the memory limit of %s was reached",
-                       size_format((uint64_t)options->limits.memory_bytes, text));
-        break;
-    default:
-        (void)snprintf(out, size, "%s", result->exit.text);
-    }
+    const struct exit_use use = {result->usage.procs_refused, result->disk_bytes};
+
+    exit_explain(&result->exit, &options->limits, options->timeout_ms,
+                 result->has_usage ? &use : NULL, out, size);
 }
 
 static const char *cause_name(enum process_cause cause)
@@ -104,7 +71,7 @@ static void write_resources(struct json_writer *json, const struct run_options *
         write_number(json, "processesRefused", result->usage.procs_refused);
         write_number(json, "diskBytes", result->disk_bytes);
         json_key(json, "diskLimitReached");
-        json_bool(json, is_disk_full(options, result));
+        json_bool(json, exit_is_disk_full(&options->limits, result->disk_bytes));
     }
     json_map_end(json);
 }
@@ -190,7 +157,6 @@ int run_report(const struct run_options *options, const struct run_result *resul
     explain(options, result, text, sizeof text);
     if (*text)
         (void)fprintf(stderr, "burrow: %s\n", text);
-    tell_limits(options, result);
     for (int i = 0; i < 2; i++) {
         if (relay->out[i].is_truncated)
             (void)fprintf(stderr, "burrow: %s was cut at the output limit\n", relay->out[i].what);

@@ -135,7 +135,7 @@ def test_exec_has_output_input_and_the_exit_code(burrow, work):
     assert (done.stdout, done.stderr) == (b"out\n", b"err\n")
     assert burrow.text("exec", work, "tr", "a-z", "A-Z", input=b"hello") == "HELLO"
     told = burrow.json("exec", work, "--timeout", "30s", "--", "sh", "-c", "echo out; exit 4", code=4)
-    assert told["exitCode"] == 4 and told["stdout"] == "out\n" and told["cause"] == "exited"
+    assert told["exitCode"] == 4 and told["stdout"] == "out\n" and told["cause"] == "exit"
     assert burrow.text("exec", work, "--quiet", "--", "echo", "x") == ""
     assert re.match(r"\d{4}-\d\d-\d\dT[\d:.]+Z x\n$", burrow.text("exec", work, "--timestamps", "--", "echo", "x"))
     assert burrow.text("exec", work, "-e", "X=5", "-w", "/tmp", "-u", "root", "--", "sh", "-c", "echo $X; pwd") == "5\n/tmp\n"
@@ -678,6 +678,52 @@ def test_run_goes_to_the_local_server_and_never_starts_one(burrow, server, tmp_p
     assert "for a run on this machine" in burrow.error("run", "--url", f"http://127.0.0.1:{server.port}", "--network-rate", "1Mi", "--", "true", code=2)
     assert not (tmp_path / "none" / "burrow.sock").exists()
     burrow("run", "--url", "http://127.0.0.1:1", "--", "true", code=125)
+
+
+RUNS = {
+    "its own code": (["sh", "-c", "echo out; echo err >&2; exit 3"], [], 3),
+    "a signal": (["sh", "-c", "kill -9 $$"], [], 137),
+    "no such command": (["no-such-program"], [], 127),
+    "time": (["sleep", "60"], ["--timeout", "200ms"], 124),
+    "memory": (["python3", "-c", "x = bytearray(300 << 20)"], ["--memory", "64Mi"], 137),
+    "disk": (["sh", "-c", "head -c 100000000 /dev/zero 2>&- > big"], ["--disk", "16Mi"], 1),
+    "processes": (["sh", "-c", "for i in $(seq 30); do sleep 0.1 2>&- & done 2>&-; wait; exit 5"], ["--max-processes", "8"], None),
+}
+
+
+@pytest.mark.parametrize("what", RUNS)
+def test_a_run_tells_the_same_here_and_on_a_server(server, tmp_path, what):
+    """Both with the same words, so that a server which happens to be there changes nothing."""
+    command, options, code = RUNS[what]
+    def run(*how):
+        words = [BURROW, "run", *how, "--runtime", "base:latest", *options, "--", *command]
+        return subprocess.run(words, capture_output=True, text=True, env=plain_environment(tmp_path, BURROW_DATA=str(server.data)),
+                              stdin=subprocess.DEVNULL, timeout=PATIENCE)
+    here, there = run("--local"), run()
+    assert (here.returncode, here.stdout) == (there.returncode, there.stdout) and here.returncode != 0
+    assert code is None or here.returncode == code
+    own = [line for line in here.stderr.splitlines() if line.startswith("burrow: ")]
+    assert own == [line for line in there.stderr.splitlines() if line.startswith("burrow: ")]
+    assert len(own) == (0 if what in ("its own code", "a signal") else 1), own
+    here, there = json.loads(run("--local", "--json").stdout), json.loads(run("--json").stdout)
+    assert there.pop("executionId").startswith("exe_")
+    assert here.keys() == there.keys()
+    assert there["resources"].keys() == {"cpuUserMs", "cpuSystemMs", "maxRssBytes"} <= here["resources"].keys()
+    for told in (here, there):
+        for name in ("sandboxId", "durationMs", "resources", "stderr"):
+            told.pop(name)
+    assert here == there
+
+
+@pytest.mark.parametrize("where", [[], ["--local"]])
+def test_a_run_that_ignores_sigterm_is_killed(server, tmp_path, where):
+    process = subprocess.Popen([BURROW, "run", *where, "--", "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"],
+                               env=plain_environment(tmp_path, BURROW_DATA=str(server.data)), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE)
+    with process:
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 137
 
 
 def test_a_run_from_a_snapshot(burrow, work):

@@ -18,6 +18,7 @@
 #include "core/execution/execution_start.h"
 #include "core/execution/queue.h"
 #include "core/sandbox/mailbox.h"
+#include "engine/exit_words.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ static void apply_exit(const struct execution *execution, const struct process_e
     record->exit = exit_of(exit);
     if (record->state == EXECUTION_CANCELLED)
         record->exit.cause = EXECUTION_STOPPED;
-    if (exit->cause != CAUSE_EXIT && exit->text[0])
+    if (exit->text[0])
         record->error = exit->text;
     if (execution->is_input_cut)
         record->error = "its standard input was cut off when the server stopped";
@@ -360,6 +361,9 @@ static void take_exit(struct sandbox *sandbox, struct execution *execution,
     if (execution->announced_at != 0)
         return;
     execution->exit = *exit;
+    if (exit->cause != CAUSE_EXIT) // else it is empty, or whoever measured has written it
+        exit_explain(exit, &sandbox->record.limits, (uint64_t)execution->record.command.timeout_ms,
+                     NULL, execution->exit.text, sizeof execution->exit.text);
     execution->has_exit = true;
     show(sandbox, execution);
 }
@@ -399,10 +403,32 @@ void execution_end_early(struct sandbox *sandbox, struct execution *execution)
 
 // ---- on the monitor ----
 
+/* One that failed in a sandbox of its own: whether a limit stood in its way is told, and is not known without a look at the disk. */
+static bool is_measured(const struct sandbox *sandbox, const struct process_exit *exit)
+{
+    return sandbox->record.mode == SANDBOX_ONE_SHOT && exit->cause == CAUSE_EXIT && exit->code != 0;
+}
+
+static void measure(struct sandbox *sandbox, struct process_exit *exit)
+{
+    struct cgroup_usage usage = {0};
+    struct error ignored = {0};
+    struct exit_use use = {0};
+    autobox held = sandbox_share_box(sandbox);
+
+    if (!sandbox->box || sandbox->is_box_over || box_usage(sandbox->box, &usage, &ignored) < 0 ||
+        box_disk_usage(sandbox->box, &use.disk_bytes, &ignored) < 0)
+        return;
+    use.processes_refused = usage.procs_refused;
+    exit_explain(exit, &sandbox->record.limits, 0, &use, exit->text, sizeof exit->text);
+}
+
 static void on_letter_exit(struct sandbox *sandbox, void *data)
 {
     autofree struct process_exit *exit = data;
 
+    if (is_measured(sandbox, exit))
+        measure(sandbox, exit);
     execution_ended(sandbox, exit);
 }
 
@@ -430,7 +456,8 @@ void execution_on_exit(struct sandbox *sandbox, const struct process_exit *exit)
     *letter = *exit;
     if (exit->id == SPARE_RESIDENT)
         forget_resident(sandbox);
-    (void)try_show(sandbox, exit); // else by the letter
+    if (!is_measured(sandbox, exit))
+        (void)try_show(sandbox, exit); // else by the letter
     mailbox_post(sandbox, on_letter_exit, letter);
 }
 
