@@ -24,7 +24,7 @@ struct invocation {
     // where
     const char *url, *context, *api_key, *data_dir;
     // for all
-    bool is_json, is_quiet, is_confirmed, is_forced, is_recursive, is_all, is_following;
+    bool is_json, is_quiet, is_confirmed, is_forced, is_recursive, is_all, is_following, has_git;
     const char *org_id, *project_id;
     // sandboxes
     const char *name, *description, *runtime, *runtime_id, *snapshot, *metadata, *on_idle;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,16 @@ static int fail_at(const char *what, const char *path, struct burrow_error *err)
 
     errno = saved;
     return say_fail_sys(err, "%s '%s'", what, clean);
+}
+
+bool local_tree_is_in_git(const char *path)
+{
+    for (const char *at = path; at; at = strchr(at, '/')) {
+        at += *at == '/';
+        if (strncasecmp(at, ".git", 4) == 0 && (!at[4] || at[4] == '/'))
+            return true;
+    }
+    return false;
 }
 
 // ---- looking ----

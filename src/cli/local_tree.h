@@ -20,6 +20,7 @@ struct tree_entry {
     unsigned mode;            // permissions; 0 of a link
     uint64_t size;            // of a file
     char digest[SHA256_TEXT]; // of its content, or of where the link leads; "" of a directory
+    uint64_t version;         // of a file that a sandbox has too: names what it has; 0: not known
 };
 
 /* Sorted by path, so that a directory comes before what is in it. */
@@ -31,6 +32,12 @@ struct local_tree {
 };
 
 #define TREE_MOST_ENTRIES 1000000
+
+/*
+ * Whether it is '.git' or in it (in capitals too, which is the same on some file systems): programs of whoever works in the directory trust
+ * what is there, which are hooks, filters and commands in the configuration.
+ */
+bool local_tree_is_in_git(const char *path);
 
 /* What is below `root`, an open directory. `leaves_out` (may be NULL): asked with each path. */
 int local_tree_scan(int root, bool (*leaves_out)(const char *path), struct local_tree *out,

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define END_MS 10000 // for the server to take the copy's end
+
 /* Whether it is to be applied; asked where nobody said. */
 static bool decide(const struct invocation *invocation, size_t n_changes)
 {
@@ -75,6 +77,9 @@ static int try_it(struct invocation *invocation, struct burrow_error *err)
         trial.is_applied = true;
         result = kind->apply(&trial, err);
     }
+    // after a Ctrl-C too; the next one ends us
+    burrow_set_cancel_fd(invocation->client, -1);
+    burrow_set_timeout(invocation->client, END_MS);
     kind->end(&trial);
     return result < 0 ? -1 : tell(invocation, &trial, err);
 }

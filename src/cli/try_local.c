@@ -28,17 +28,6 @@
 #define OLD_FD "10"                     // as diff gets them
 #define NEW_FD "11"
 
-/* Programs of whoever works in the directory trust what is there: hooks, filters, commands in the configuration. */
-static bool is_in_git(const char *path)
-{
-    for (const char *at = path; at; at = strchr(at, '/')) {
-        at += *at == '/';
-        if (strncmp(at, ".git", 4) == 0 && (!at[4] || at[4] == '/'))
-            return true;
-    }
-    return false;
-}
-
 static const char *directory_of(const struct trial *trial)
 {
     return trial->invocation->path ? trial->invocation->path : ".";
@@ -76,7 +65,7 @@ static int begin(struct trial *trial, struct burrow_error *err)
         return say_fail_sys(err, "open the directory '%s'", directory_of(trial));
     if (local_tree_scan(trial->root, NULL, &trial->before, err) < 0 ||
         sandbox_options_write(invocation, NULL, &text, err) < 0 ||
-        burrow_ask(invocation->client, "POST", "/sandboxes", text.data, &answer, err) < 0)
+        trial_make(trial, "/sandboxes", text.data, &answer, err) < 0)
         return -1;
     const char *id = burrow_text(burrow_get(burrow_answer_value(answer), "id"));
     (void)snprintf(trial->sandbox, sizeof trial->sandbox, "%s", id ? id : "");
@@ -152,7 +141,7 @@ static void add_change(struct trial *trial, const struct tree_entry *before,
 
     if (before && !after && leads_outside(trial, before))
         return;
-    if (is_in_git(shown->path))
+    if (local_tree_is_in_git(shown->path))
         trial->left_out++;
     else
         trial_add(trial, shown->path,

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "cli/endpoint.h"
 #include "cli/remote_run.h"
 #include "cli/sandbox_options.h"
 #include "cli/say.h"
@@ -74,6 +75,17 @@ static int run_beside(struct trial *trial, struct burrow_error *err)
     return 0;
 }
 
+int trial_make(struct trial *trial, const char *path, const char *json, struct burrow_answer **out,
+               struct burrow_error *err)
+{
+    struct burrow_client *client = trial->invocation->client;
+
+    burrow_set_cancel_fd(client, -1);
+    int result = burrow_ask(client, "POST", path, json, out, err);
+    burrow_set_cancel_fd(client, endpoint_cancel_fd());
+    return result;
+}
+
 int trial_run(struct trial *trial, struct burrow_error *err)
 {
     struct invocation *invocation = trial->invocation;
@@ -119,7 +131,7 @@ int trial_say_end(const struct trial *trial)
     size_t applied = count_applied(trial);
 
     if (trial->left_out)
-        say_note("%llu entries are left out: links that lead outside, devices, or in '.git'",
+        say_note("left out (%llu): links that lead outside, devices, and what is in '.git'",
                  (unsigned long long)trial->left_out);
     for (size_t i = 0; i < trial->n_changes && trial->is_applied; i++) {
         autofree char *clean = say_clean(trial->items[i].path);

@@ -46,6 +46,9 @@ void trial_add(struct trial *trial, const char *path, enum trial_change change,
                enum tree_kind kind);
 /* "+ path", without control characters. */
 void trial_print(const struct trial_item *item, const char *more);
+/* A POST that makes what end() removes: a Ctrl-C waits for its answer, as nobody would know otherwise what was made. */
+int trial_make(struct trial *trial, const char *path, const char *json, struct burrow_answer **out,
+               struct burrow_error *err);
 /* Runs it; its output is shown, beside the JSON on stderr. */
 int trial_run(struct trial *trial, struct burrow_error *err);
 /* The end for people: the exit code, or a failure's where something was left alone. */

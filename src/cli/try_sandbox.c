@@ -30,7 +30,7 @@ static int make_checkpoint(struct trial *trial, const char *sandbox, const char 
     autofree char *body = xasprintf("{\"name\": \"%s\"}", name);
     autoanswer answer = NULL;
 
-    return burrow_ask(trial->invocation->client, "POST", path, body, &answer, err);
+    return trial_make(trial, path, body, &answer, err);
 }
 
 /* The checkpoint first: what changes in between counts as changed meanwhile. */
@@ -45,7 +45,7 @@ static int begin(struct trial *trial, struct burrow_error *err)
     if (make_checkpoint(trial, source, name, err) < 0)
         return -1;
     (void)snprintf(trial->checkpoint, sizeof trial->checkpoint, "%s", name);
-    if (burrow_ask(trial->invocation->client, "POST", path, "{}", &answer, err) < 0)
+    if (trial_make(trial, path, "{}", &answer, err) < 0)
         return -1;
     (void)snprintf(trial->sandbox, sizeof trial->sandbox, "%s",
                    text_of(burrow_answer_value(answer), "id"));

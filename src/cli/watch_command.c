@@ -215,6 +215,7 @@ static int watch(struct invocation *invocation, struct burrow_error *err)
                  .path = path,
                  .root = -1,
                  .ignore = &invocation->ignore,
+                 .has_git = invocation->has_git,
                  .is_quiet = invocation->is_quiet,
                  .most_bytes =
                      invocation->most_bytes == OPTION_UNSET ? MOST_BYTES : invocation->most_bytes},
@@ -239,14 +240,16 @@ static int watch(struct invocation *invocation, struct burrow_error *err)
 
 static const struct option_row watch_rows[] = {
     OPTION("ignore", 'i', OPTION_LIST, ignore, "PATTERN",
-           "leave out names or paths like this: .git, node_modules, '*.o' (repeatable)"),
+           "leave out names or paths like this: node_modules, '*.o' (repeatable)"),
+    OPTION("git", 0, OPTION_FLAG, has_git, NULL,
+           "take '.git' in as well; your own git obeys what the sandbox writes there"),
     OPTION("limit", 0, OPTION_SIZE, most_bytes, "SIZE",
            "the most that is taken from the sandbox (default 4Gi)"),
     OPTION("quiet", 'q', OPTION_FLAG, is_quiet, NULL, "say nothing of each change"),
     {0},
 };
 static const char *const watch_examples[] = {
-    "$ burrow watch . work", "$ burrow watch ./site work:/srv/site -i .git -i node_modules", NULL};
+    "$ burrow watch . work", "$ burrow watch ./site work:/srv/site -i node_modules", NULL};
 
 const struct cli_command watch_commands[] = {
     {"", "watch", "DIR SANDBOX[:PATH]", "keep a local directory and a sandbox in step",
@@ -257,7 +260,9 @@ const struct cli_command watch_commands[] = {
      "as\n"
      "NAME" SYNC_CONFLICT
      "; what was changed wins over what was removed. When the server goes away it is\n"
-     "tried again, and then everything is compared. Nothing is written outside DIR.",
+     "tried again, and then everything is compared. Nothing is written outside DIR, and everything "
+     "in\n"
+     "'.git' is left out without --git: programs of yours trust what is there.",
      watch_rows, watch_examples, COMMAND_SERVER | COMMAND_NO_JSON, watch},
     {0},
 };

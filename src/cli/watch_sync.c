@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define READ_ANYWAY ((uint64_t)64 << 10)
+
 void sync_clear(struct sync *sync)
 {
     local_tree_clear(&sync->base);
@@ -25,11 +27,13 @@ void sync_clear(struct sync *sync)
     local_tree_clear(&sync->dirty[SYNC_THERE]);
 }
 
-/* By any part of the path, or the whole of it. */
+/* Patterns: by any part of the path, or the whole of it. */
 bool sync_ignores(const struct sync *sync, const char *path)
 {
     autofree char *copy = xstrdup(path);
 
+    if (!sync->has_git && local_tree_is_in_git(path))
+        return true;
     for (size_t i = 0; i < sync->ignore->count; i++) {
         const char *pattern = sync->ignore->items[i];
         if (fnmatch(pattern, path, FNM_PATHNAME) == 0)
@@ -130,9 +134,36 @@ static void take_target(const char *target, struct other *other)
     sha256_end(&sha, other->entry.digest);
 }
 
+/* The server's name for a file as it is: another one as soon as anything of the file changes. */
+static uint64_t version_of(const struct burrow_value *file)
+{
+    const char *etag = burrow_text(burrow_get(file, "etag"));
+    char digest[SHA256_TEXT];
+    struct sha256 sha;
+
+    if (!etag)
+        return 0;
+    sha256_init(&sha);
+    sha256_add(&sha, etag, strlen(etag));
+    sha256_end(&sha, digest);
+    digest[16] = '\0';
+    return strtoull(digest, NULL, 16);
+}
+
+/*
+ * Whether the sandbox still has what it had when both were the same: what was just sent is told as changed there, and need not come back. Times of
+ * files move in steps of some milliseconds on older kernels, within which a program there may change a file again: what is small is read anyway.
+ */
+static bool is_known(const struct tree_entry *base, const struct tree_entry *there)
+{
+    return base && base->kind == TREE_FILE && there->version && base->version == there->version &&
+           there->size > READ_ANYWAY;
+}
+
 static int look_there(struct sync *sync, const char *path, struct other *other,
                       struct burrow_error *err)
 {
+    const struct tree_entry *base = local_tree_find(&sync->base, path);
     autofree char *whole = there(sync, path);
     autofree char *place =
         burrow_path("/sandboxes/%s/files/stat?follow=false&path=%s", sync->sandbox, whole, NULL);
@@ -154,6 +185,11 @@ static int look_there(struct sync *sync, const char *path, struct other *other,
         take_target(target, other);
     } else if (kind && strcmp(kind, "file") == 0) {
         other->entry.kind = TREE_FILE;
+        other->entry.version = version_of(value);
+        if (is_known(base, &other->entry)) {
+            other->entry = *base;
+            return 0;
+        }
         int result = take_file(sync, path, other, err);
         if (result < 0 && err->status == 404) { // it went meanwhile
             closep(&other->fd);
@@ -180,8 +216,49 @@ static int send_link(struct sync *sync, const char *path, const char *whole,
     return burrow_run(sync->client, &command, NULL, NULL, &result, err);
 }
 
+struct sending {
+    int fd;
+    struct sha256 sha;
+};
+
+static ssize_t read_sending(void *context, void *to, size_t size)
+{
+    struct sending *sending = context;
+    ssize_t got = read(sending->fd, to, size);
+
+    if (got > 0)
+        sha256_add(&sending->sha, to, (size_t)got);
+    return got;
+}
+
+/* *version is left alone where the file was not sent as it was seen. */
+static int send_file(struct sync *sync, const char *path, const struct tree_entry *here,
+                     uint64_t *version, struct burrow_error *err)
+{
+    autofree char *whole = there(sync, path);
+    autofree char *target =
+        burrow_path("/sandboxes/%s/files?createParents=true&path=%s", sync->sandbox, whole, NULL);
+    autofree char *with_mode = xasprintf("%s&mode=%04o", target, here->mode);
+    autofd fd = local_tree_open(sync->root, path);
+    struct sending sending = {.fd = fd};
+    const struct burrow_body body = {.read = read_sending, .context = &sending};
+    autoanswer answer = NULL;
+    char digest[SHA256_TEXT];
+
+    if (fd < 0)
+        return 0; // it went meanwhile
+    sha256_init(&sending.sha);
+    if (burrow_send(sync->client, "PUT", with_mode, &body, &answer, err) < 0)
+        return -1;
+    sha256_end(&sending.sha, digest);
+    if (strcmp(digest, here->digest) == 0)
+        *version = version_of(burrow_answer_value(answer));
+    return 0;
+}
+
+/* *version: the sandbox's, of a file. */
 static int send_it(struct sync *sync, const char *path, const struct tree_entry *here,
-                   const struct tree_entry *was, struct burrow_error *err)
+                   const struct tree_entry *was, uint64_t *version, struct burrow_error *err)
 {
     autofree char *whole = there(sync, path);
     int result = 0;
@@ -199,10 +276,7 @@ static int send_it(struct sync *sync, const char *path, const struct tree_entry 
     } else if (here->kind == TREE_LINK) {
         result = send_link(sync, path, whole, err);
     } else if (here->kind == TREE_FILE) {
-        autofd fd = local_tree_open(sync->root, path);
-        result = fd < 0 ? 0
-                        : burrow_file_write(sync->client, sync->sandbox, whole, fd, here->mode,
-                                            true, err);
+        result = send_file(sync, path, here, version, err);
     }
     sync->n_sent += result == 0;
     return result;
@@ -259,11 +333,13 @@ static int keep_beside(struct sync *sync, const char *path, struct other *other,
     return 0;
 }
 
-static void remember(struct sync *sync, const char *path, const struct tree_entry *entry)
+static void remember(struct sync *sync, const char *path, const struct tree_entry *entry,
+                     uint64_t version)
 {
     struct tree_entry kept = *entry;
 
     kept.path = (char *)(uintptr_t)path;
+    kept.version = version;
     if (entry->kind == TREE_NOTHING)
         local_tree_unset(&sync->base, path);
     else
@@ -290,7 +366,7 @@ static int settle(struct sync *sync, const char *path, const struct tree_entry *
     if ((!is_mine && !is_theirs) || leads_outside(sync, path, here))
         return 0;
     if (tree_entry_is_same(here, &other->entry)) {
-        remember(sync, path, here);
+        remember(sync, path, here, other->entry.version);
         return 0;
     }
     // what was changed wins over what was removed
@@ -299,10 +375,11 @@ static int settle(struct sync *sync, const char *path, const struct tree_entry *
         keep_beside(sync, path, other, err) < 0)
         return -1;
     base = local_tree_find(&sync->base, path);
+    uint64_t version = takes ? other->entry.version : 0;
     if (takes ? take_it(sync, path, other, err) < 0
-              : send_it(sync, path, here, is_theirs ? &other->entry : base, err) < 0)
+              : send_it(sync, path, here, is_theirs ? &other->entry : base, &version, err) < 0)
         return -1;
-    remember(sync, path, takes ? &other->entry : here);
+    remember(sync, path, takes ? &other->entry : here, version);
     return 0;
 }
 

@@ -19,6 +19,7 @@ struct sync {
     int root;                   // the local one
     const struct option_list *ignore;
     uint64_t most_bytes;
+    bool has_git; // what is in '.git' goes over too
     bool is_quiet;
     struct local_tree base;     // as both sides were when they were the same
     struct local_tree dirty[2]; // paths alone: to be looked at here, and there

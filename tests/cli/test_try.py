@@ -3,7 +3,11 @@
 import json
 import os
 import pathlib
+import select
+import signal
+import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -62,7 +66,7 @@ def test_a_hostile_copy_writes_nowhere_else(burrow, here, tmp_path):  # noqa: F8
              "rm -r .git/config; mkdir -p .git/hooks; echo evil >.git/hooks/pre-commit; mkdir -p a/.git; echo e >a/.git/config; "
              "printf x >\"$(printf 'esc\\033]0;owned\\007')\"; echo s >suid; chmod 6755 suid; rm changed; ln -s kept changed")
     told = burrow("try", "--dir", here, "--apply", "--", "sh", "-c", trick)
-    assert b"\x1b]" not in told.stdout + told.stderr and b"are left out" in told.stderr
+    assert b"\x1b]" not in told.stdout + told.stderr and b"left out" in told.stderr
     for name in ("out", "up", "top", "pipe", ".git/hooks", "a/.git"):
         assert not os.path.lexists(here / name), name
     assert (here / ".git/config").read_text() == "[core]\n" and (outside / "f").read_text() == "safe"
@@ -140,6 +144,88 @@ def test_the_copy_is_as_it_was_asked_for(burrow, here):  # noqa: F811
     assert (here / "told").read_text() == "1 root 1\n"
     burrow("try", "--dir", here, "--timeout", "1s", "--discard", "--", "sleep", "60", code=124)
     assert "a fork has what its sandbox has" in burrow.error("try", "--sandbox", "x", "--network", "--allow", "example.com:443", "--", "true", code=2)
+
+
+def nothing_is_left(burrow):  # noqa: F811
+    """Neither the copy nor a fork; those of others have names."""
+    from client import until
+    until(lambda: all(item["state"] in ("ended", "deleted", "failed") or item.get("name") for item in burrow.json("list")), "the copy to be ended")
+
+
+class Held:
+    """The server behind a socket of its own, that holds the answer to a request whose head begins so, until it is let go."""
+
+    def __init__(self, path, server, head):
+        self.server, self.head, self.is_met, self.is_free = str(server), head, threading.Event(), threading.Event()
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        self.listener.listen(16)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near = self.listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.relay, args=(near,), daemon=True).start()
+
+    def relay(self, near):
+        with near, socket.socket(socket.AF_UNIX) as far:
+            far.connect(self.server)
+            ends, holds = {near: far, far: near}, False
+            while True:
+                for one in select.select(list(ends), [], [])[0]:
+                    data = one.recv(65536)
+                    if not data:
+                        return
+                    holds = holds or data.startswith(self.head)
+                    if one is far and holds:
+                        self.is_met.set()
+                        self.is_free.wait(PATIENCE)
+                        holds = False
+                    try:
+                        ends[one].sendall(data)
+                    except OSError:
+                        return
+
+    def close(self):
+        self.is_free.set()
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+@pytest.mark.parametrize("held", ["/sandboxes ", "/sandboxes/{work}/checkpoints ", "/sandboxes/{work}/fork "])
+def test_an_interrupt_while_the_copy_is_made_leaves_none(burrow, here, tmp_path, work, held):  # noqa: F811
+    """The server has made it, and nobody was told which one it is."""
+    head = f"POST /api/v1{held.format(work=work)}".encode()
+    where = ["--sandbox", work] if "{work}" in held else ["--dir", here]
+    relay = Held(tmp_path / "s", pathlib.Path(burrow.environment["BURROW_DATA"]) / "burrow.sock", head)
+    process = subprocess.Popen([BURROW, "try", *where, "--discard", "--", "true"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                               env={**burrow.environment, "BURROW_URL": f"unix:{tmp_path}/s"})
+    try:
+        assert relay.is_met.wait(PATIENCE)
+        process.send_signal(signal.SIGINT)
+        relay.is_free.set()
+        out, error = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+        relay.close()
+    assert process.returncode == 130 and b"interrupted" in error, (process.returncode, out, error)
+    nothing_is_left(burrow)
+    assert burrow.json("checkpoint", "list", work) == []
+
+
+def test_an_interrupt_at_the_question_leaves_no_copy(terminal, burrow, here, work):  # noqa: F811
+    for words in (["--dir", str(here)], ["--sandbox", work]):
+        window = terminal("try", *words, "--no-stdin", "--", "sh", "-c", "echo new >changed")
+        window.wait_for("? [y/N]")
+        window.type("C-c")
+        window.wait_for("ended with 0")
+        nothing_is_left(burrow)
+        assert (here / "changed").read_text() == "one\ntwo\n"
+    assert burrow.json("checkpoint", "list", work) == []
 
 
 def test_on_a_terminal_it_asks(terminal, here):  # noqa: F811

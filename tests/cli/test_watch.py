@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """burrow watch: a directory and a sandbox in step, with servers that go away and sandboxes that want more."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -126,16 +127,33 @@ def test_what_happens_on_one_side_happens_on_the_other(watch, burrow):
 def test_what_both_changed_is_kept_twice(watch, burrow):
     (watch.directory / "f").write_text("mine")
     burrow("exec", watch.name, "--", "sh", "-c", "mkdir -p /w; printf theirs >/w/f")
-    one = watch("--ignore", ".git", "--ignore", "*.o")
+    one = watch("--ignore", "away", "--ignore", "*.o")
     one.until({"f": "mine", "f.sandbox-conflict": "theirs"})
     # what is ignored stays where it is
-    (watch.directory / ".git").mkdir()
-    (watch.directory / ".git/config").write_text("x")
+    (watch.directory / "away").mkdir()
+    (watch.directory / "away/config").write_text("x")
     (watch.directory / "a.o").write_text("x")
     one.inside("printf x >b.o; printf done >last")
     until(lambda: (watch.directory / "last").exists(), "the last one to come")
     assert one.inside("ls -A").split() == ["b.o", "f", "f.sandbox-conflict", "last"] and not (watch.directory / "b.o").exists()
     one.stop(signal.SIGTERM)
+
+
+def test_a_sandbox_makes_nobodys_git_run_what_it_likes(watch, tmp_path):
+    subprocess.run(["git", "init", "-q", watch.directory], check=True)
+    before = (watch.directory / ".git/config").read_text()
+    ran = tmp_path / "ran"
+    one = watch()
+    one.inside(f"mkdir -p .git/hooks sub/.GIT; printf '[core]\\n\\tfsmonitor = \"touch {ran};false\"\\n' >.git/config; echo x >sub/.GIT/config; echo done >last")
+    until(lambda: (watch.directory / "last").exists(), "the last one to come")
+    assert (watch.directory / ".git/config").read_text() == before and not (watch.directory / "sub/.GIT").exists()
+    subprocess.run(["git", "status"], cwd=watch.directory, check=True, capture_output=True)
+    assert not ran.exists()
+    one.stop()
+    # whoever wants it says so
+    two = watch("--git")
+    until(lambda: (watch.directory / "sub/.GIT/config").exists(), "what is asked for to come")
+    two.stop()
 
 
 def test_a_hostile_sandbox_writes_nowhere_else(watch, tmp_path):
@@ -174,6 +192,28 @@ def test_a_server_that_goes_away_is_waited_for(watch, own):
     assert "connected again" in one.stop()
 
 
+def test_a_file_that_was_sent_is_not_read_again(watch, own):
+    """Unless it changed there: what a program makes of it comes back."""
+    def sizes_read():
+        return [int(re.search(r"bytes=(\d+)", line)[1]) for line in own.log.splitlines() if "method=GET" in line and re.search(r"/sandboxes/\{\w+\}/files ", line)]
+    one = watch()
+    before = sizes_read()
+    content = "x" * 1_000_000
+    (watch.directory / "large").write_text(content)
+    one.until({"large": content})
+    (watch.directory / "small").write_text("1")  # and the next round is over when it is there
+    one.until({"large": content, "small": "1"})
+    one.inside("printf 2 >small")
+    one.until({"large": content, "small": "2"})
+    assert sizes_read() != before and max(sizes_read()[len(before):]) < len(content)
+    one.inside("printf y | dd of=large conv=notrunc status=none")  # of the same size
+    one.until({"large": "y" + content[1:], "small": "2"})
+    assert max(sizes_read()[len(before):]) >= len(content)
+    (watch.directory / "large").write_text("short")
+    one.until({"large": "short", "small": "2"})
+    one.stop()
+
+
 def test_what_cannot_be_watched_is_said(burrow, tmp_path):
-    assert "there is no sandbox" in burrow.error("watch", tmp_path, "nobody", "--ignore", ".git", "--limit", "1Mi", "--quiet", code=3)
+    assert "there is no sandbox" in burrow.error("watch", tmp_path, "nobody", "--git", "--ignore", "away", "--limit", "1Mi", "--quiet", code=3)
     assert "absolute path" in burrow.error("watch", tmp_path, "nobody:w", code=2)
