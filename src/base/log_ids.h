@@ -8,4 +8,5 @@
 
 #define F_SANDBOX(id) log_field_id("sandbox", "sbx_", id)
 #define F_EXECUTION(id) log_field_id("execution", "exe_", id)
+#define F_KEY(id) log_field_id("id", "key_", id)
 #define F_SNAPSHOT(id) log_field_id("snapshot", "snp_", id)

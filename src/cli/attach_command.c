@@ -24,6 +24,7 @@
 #define DETACH_FIRST 0x10  // Ctrl-P
 #define DETACH_SECOND 0x11 // Ctrl-Q
 #define PIECE 16384
+#define EOF_STEP_MS 250 // between ends of input
 
 static int resized[2] = {-1, -1};
 
@@ -128,8 +129,12 @@ static int relay(struct attached *attached, struct burrow_error *err)
             {.fd = attached->is_input_over ? -1 : STDIN_FILENO, .events = POLLIN},
             {.fd = resized[0], .events = POLLIN},
         };
-        if (poll(fds, 3, -1) < 0 && errno != EINTR)
+        int got = poll(fds, 3, attached->is_input_over ? EOF_STEP_MS : -1);
+        if (got < 0 && errno != EINTR)
             return say_fail_sys(err, "wait for input");
+        // A terminal has no end of input that stays: a Ctrl-D is one for one read, and none for a shell that is still starting.
+        if (got == 0 && burrow_socket_close_input(attached->socket, err) < 0)
+            return -1;
         if ((fds[1].revents && send_input(attached, err) < 0) ||
             (fds[2].revents && send_size(attached, err) < 0))
             return -1;

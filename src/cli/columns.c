@@ -52,6 +52,18 @@ static void put_item(struct json_writer *json, const struct burrow_value *item,
     json_map_end(json);
 }
 
+static char *join_pairs(const struct burrow_value *map)
+{
+    autobuffer text = {0};
+    struct error ignored;
+
+    (void)buffer_add_text(&text, "", &ignored);
+    for (const struct burrow_value *each = burrow_first(map); each; each = burrow_next(each))
+        (void)buffer_addf(&text, &ignored, "%s%s=%s", text.length ? " " : "", burrow_key(each),
+                          burrow_text(each) ? burrow_text(each) : "");
+    return xstrdup(text.data ? text.data : "");
+}
+
 /* The text of a cell, which the caller frees. */
 static char *cell_text(const struct burrow_value *item, const struct column *column)
 {
@@ -71,6 +83,10 @@ static char *cell_text(const struct burrow_value *item, const struct column *col
         return join_words(value);
     case COLUMN_JOB:
         return xstrdup(job_status(item));
+    case COLUMN_DAY:
+        return xasprintf("%.10s", burrow_text(value) ? burrow_text(value) : "");
+    case COLUMN_PAIRS:
+        return join_pairs(value);
     case COLUMN_TRUTH:
         return xstrdup(burrow_truth(value) ? "yes" : "no");
     default:

@@ -15,6 +15,8 @@ enum column_how {
     COLUMN_STATE,
     COLUMN_WORDS,
     COLUMN_TRUTH,
+    COLUMN_DAY,   // of a time
+    COLUMN_PAIRS, // of a map: "team=blue tier=1"
     COLUMN_JOB, // how a job stands, by its state and exit code; with --json it is the member "status"
 };
 

@@ -193,7 +193,7 @@ static void consider_names(struct suggestion *near, const char *names, char (*ro
 
 static int refuse(const char *group, const char *name)
 {
-    static char room[256][32];
+    char room[256][32];
     struct suggestion near = {.wanted = name};
     unsigned n = 0;
 
@@ -213,6 +213,25 @@ static int refuse(const char *group, const char *name)
     else
         (void)fprintf(stderr, "burrow: unknown command '%s%s%s'; 'burrow %s%s--help' lists them\n",
                       group, blank, clean, group, blank);
+    return EXIT_USAGE;
+}
+
+/* A word that begins with '-' where a command should be. */
+static int refuse_option(const char *word)
+{
+    struct suggestion near = {.wanted = word};
+    autofree char *clean = say_clean(word);
+
+    suggestion_consider(&near, "--version");
+    suggestion_consider(&near, "--help");
+    if (near.nearest)
+        (void)fprintf(stderr, "burrow: unknown option '%s'; did you mean '%s'?\n", clean,
+                      near.nearest);
+    else
+        (void)fprintf(stderr,
+                      "burrow: '%s' stands before the command; options come behind it: burrow "
+                      "COMMAND %s\n",
+                      clean, clean);
     return EXIT_USAGE;
 }
 
@@ -336,5 +355,5 @@ int tree_run(int argc, char **argv)
         (void)printf("burrow %s\n", BURROW_VERSION);
         return EXIT_DONE;
     }
-    return refuse("", argv[0]);
+    return *argv[0] == '-' ? refuse_option(argv[0]) : refuse("", argv[0]);
 }

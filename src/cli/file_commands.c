@@ -81,14 +81,22 @@ static int on_file(void *context, const struct burrow_value *item, struct burrow
                                                  : 0;
 }
 
+/* SANDBOX:PATH does too, as everywhere else that both are named. */
 int file_commands_list(struct invocation *invocation, struct burrow_error *err)
 {
     const char *path = invocation_operand(invocation, 1);
+    const char *colon = path ? NULL : strchr(invocation->operands[0], ':');
+    autofree char *sandbox =
+        colon ? xstrndup(invocation->operands[0], (size_t)(colon - invocation->operands[0]))
+              : xstrdup(invocation->operands[0]);
     struct file_listing listing = {
         .is_long = invocation->is_long, .is_json = invocation->is_json, .is_first = true};
-    autofree char *target = burrow_path("/sandboxes/%s/files/list?limit=1000&path=%s&recursive=%s",
-                                        invocation->operands[0], path ? path : ".",
-                                        invocation->is_recursive ? "true" : "false", NULL);
+    autofree char *target =
+        burrow_path("/sandboxes/%s/files/list?limit=1000&path=%s&recursive=%s", sandbox,
+                    path                ? path
+                    : colon && colon[1] ? colon + 1
+                                        : ".",
+                    invocation->is_recursive ? "true" : "false", NULL);
 
     int result = burrow_list(invocation->client, target, 0, on_file, &listing, err);
     if (invocation->is_json && result == 0)

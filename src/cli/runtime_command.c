@@ -494,17 +494,19 @@ static void ask_who(const struct request *request, const char *runtime, const st
     (void)become_server((int)ARRAY_SIZE(words), (char **)words, &ignored);
 }
 
-/* An image that was added goes from the catalog too. */
+/* An image that was added goes from the catalog too. A server that runs is asked: boxes that it made ahead have the runtime in use. */
 static int remove_it(struct request *request, int *code, struct error *err)
 {
     const struct runtime_definition *definition = NULL;
     struct error missing = {0};
     bool is_known = catalog_find(request->catalog, &request->reference, &definition, &missing) == 0;
 
+    autofree char *name =
+        is_known ? xasprintf("%s:%s", definition->name, definition->tags[0]) : NULL;
+    if (name && runtime_remote_remove(request->data_dir, name, request->is_json, code))
+        return *code == EXIT_DONE && request->is_json ? tell_done(request, NULL, NULL, err) : 0;
     if (runtime_remove(request->data_dir, &request->reference, err) < 0 &&
         !(is_known && definition->kind == RUNTIME_OCI && error_is(err, ERROR_NOT_FOUND))) {
-        autofree char *name =
-            is_known ? xasprintf("%s:%s", definition->name, definition->tags[0]) : NULL;
         if (name && error_is(err, ERROR_BUSY))
             ask_who(request, name, err);
         return -1;

@@ -96,3 +96,23 @@ int runtime_remote(const struct runtime_where *where, const char *name, bool is_
     invocation_clear(&invocation);
     return 1;
 }
+
+int runtime_remote_remove(const char *data_dir, const char *name, bool is_json, int *code)
+{
+    struct burrow_error err = {0};
+    struct invocation invocation;
+    int result = 0;
+
+    invocation_init(&invocation, NULL);
+    invocation.data_dir = data_dir;
+    if (endpoint_connect(&invocation, ENDPOINT_LOOK, &err) == 0) {
+        autofree char *path = burrow_path("/runtimes/%s", name, NULL);
+        bool is_done = burrow_ask(invocation.client, "DELETE", path, NULL, NULL, &err) == 0;
+        if (!is_done)
+            (void)say_error(&err, is_json);
+        *code = is_done ? EXIT_DONE : EXIT_FAILED; // as without a server
+        result = 1;
+    }
+    invocation_clear(&invocation);
+    return result;
+}

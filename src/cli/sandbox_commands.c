@@ -306,7 +306,7 @@ static const char *const create_examples[] = {
 
 #define LIST_ROWS(selector_letter)                                                                 \
     OPTION("status", 0, OPTION_TEXT, status, "STATE",                                              \
-           "those in this state: creating, idle, running, paused, terminated, failed …"),          \
+           "those in this state: creating, idle, running, paused, ended, failed …"),               \
         OPTION("name", 0, OPTION_TEXT, name, "NAME", "called exactly so"),                         \
         OPTION("mode", 0, OPTION_TEXT, mode, "MODE", "oneshot or interactive"),                    \
         OPTION("project-id", 0, OPTION_TEXT, project_id, "ID", "of this project"),                 \

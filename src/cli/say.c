@@ -65,12 +65,12 @@ int say_exit_code(const struct burrow_error *err)
 /* What to do next, where neither the server nor the sentence says it. */
 static const char *next_step(const struct burrow_error *err)
 {
-    if (*err->remedy)
+    if (err->status == 401) // the server tells of headers
+        return "set BURROW_API_KEY, or 'burrow context add' the server with a key; 'burrow key "
+               "create' makes one";
+    if (*err->remedy && strcmp(err->code, "invalid_request") != 0) // whose sentence says it all
         return err->remedy;
     switch (err->kind) {
-    case BURROW_DENIED:
-        return err->status == 401 ? "give a key in BURROW_API_KEY; 'burrow key create' makes one"
-                                  : NULL;
     case BURROW_UNREACHABLE:
         return "is it running? 'burrow serve' starts one here; 'burrow context list' shows those "
                "you "

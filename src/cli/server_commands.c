@@ -144,10 +144,31 @@ static int wait_for(struct invocation *invocation, struct burrow_error *err)
 
 // ---- stats ----
 
-static const struct column stats_columns[] = {
-    {"DAY", "day", COLUMN_TEXT},         {"SANDBOX", "sandboxId", COLUMN_TEXT},
-    {">RUNS", "runs", COLUMN_TEXT},      {">CPU", "cpuMs", COLUMN_DURATION},
-    {">DISK", "diskBytes", COLUMN_SIZE}, {0}};
+/* Rows by day have the day alone; others, in front of it, what they are by. */
+#define STATS_REST                                                                                 \
+    {"DAY", "day", COLUMN_DAY}, {">RUNS", "runs", COLUMN_TEXT},                                    \
+        {">CPU", "cpuMs", COLUMN_DURATION}, {">DISK", "diskBytes", COLUMN_SIZE},                   \
+    {                                                                                              \
+        0                                                                                          \
+    }
+static const struct stats_kind {
+    const char *by;
+    struct column columns[6];
+} stats_kinds[] = {
+    {"sandbox", {{"SANDBOX", "sandboxId", COLUMN_TEXT}, STATS_REST}},
+    {"key", {{"KEY", "keyId", COLUMN_TEXT}, STATS_REST}},
+    {"label", {{"LABELS", "labels", COLUMN_PAIRS}, STATS_REST}},
+};
+static const struct column stats_by_day[] = {STATS_REST};
+
+static const struct column *stats_columns(const char *by)
+{
+    for (size_t i = 0; by && i < ARRAY_SIZE(stats_kinds); i++) {
+        if (strcmp(stats_kinds[i].by, by) == 0)
+            return stats_kinds[i].columns;
+    }
+    return stats_by_day;
+}
 
 static int stats(struct invocation *invocation, struct burrow_error *err)
 {
@@ -168,7 +189,8 @@ static int stats(struct invocation *invocation, struct burrow_error *err)
     const struct burrow_value *value = burrow_answer_value(answer);
     if (invocation->is_json)
         return say_value(value, err);
-    return columns_items(invocation, burrow_get(value, "items"), stats_columns, err);
+    return columns_items(invocation, burrow_get(value, "items"), stats_columns(invocation->by),
+                         err);
 }
 
 // ---- the server ----

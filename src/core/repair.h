@@ -15,9 +15,8 @@ int repair_check(const char *data_dir, struct error *err);
 
 struct repair_request {
     const char *data_dir;
-    bool is_trial; // says what is wrong, and changes nothing
-    bool
-        drops_orphans; // files that nobody can be found for go with the next start; else they become snapshots
+    bool is_trial;      // says what is wrong, and changes nothing
+    bool drops_orphans; // files without an owner go with the next start; else they become snapshots
     const char *runtime; // that such snapshots are put over
 };
 

@@ -2,7 +2,7 @@
 /* Keys at the start of a server; see first_key.h. */
 #include "serve/first_key.h"
 
-#include "base/log.h"
+#include "base/log_ids.h"
 #include "base/mem.h"
 #include "store/store.h"
 
@@ -61,7 +61,7 @@ static int put_configured(struct accounts *accounts, const char *api_key, struct
     for (size_t i = 0; i < survey.n_outdated; i++) {
         if (key_revoke(accounts, survey.outdated[i], err) < 0 && !error_is(err, ERROR_CONFLICT))
             return -1;
-        log_info("key revoked", F("id", survey.outdated[i]),
+        log_info("key revoked", F_KEY(survey.outdated[i]),
                  F("why", CONFIGURED " is another one now"));
     }
     return 0;

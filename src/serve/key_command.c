@@ -13,6 +13,7 @@
 #include "core/account/key.h"
 #include "core/repair.h"
 #include "data/json_writer.h"
+#include "front/api/api_ids.h"
 #include "front/e2b/e2b_key.h"
 #include "store/store.h"
 #include "engine/box.h"
@@ -153,7 +154,8 @@ static void write_key(struct json_writer *json, const struct key_info *key, cons
 
     scopes_list(key->scopes, scopes);
     json_map_begin(json);
-    write_text(json, "id", key->id);
+    autofree char *id = xasprintf(KEY_PREFIX "%s", key->id);
+    write_text(json, "id", id);
     if (text)
         write_text(json, "key", text);
     write_text(json, "prefix", key->prefix);
@@ -248,8 +250,9 @@ static int create_key(struct accounts *accounts, const struct request *request, 
     if (!request->is_json) {
         (void)puts(text);
         (void)fflush(stdout);
-        (void)fprintf(stderr, "burrow: this is the only time the key is shown; its id is %s\n",
-                      key.id);
+        (void)fprintf(
+            stderr, "burrow: this is the only time the key is shown; its id is " KEY_PREFIX "%s\n",
+            key.id);
         return 0;
     }
     autobuffer out = {0};
@@ -288,8 +291,8 @@ static void show(const struct listing *listing, const struct key_info *key)
     if (listing->json)
         write_key(listing->json, key, NULL);
     else
-        (void)printf("%-26s  %-12s  %-7s  %-16s  %-16s  %-16s  %-12s  %-34s  %s\n", key->id,
-                     key->prefix, state, day_of(key->created_at, created),
+        (void)printf(KEY_PREFIX "%-26s  %-12s  %-7s  %-16s  %-16s  %-16s  %-12s  %-34s  %s\n",
+                     key->id, key->prefix, state, day_of(key->created_at, created),
                      day_of(key->used_at, used), day_of(key->expires_at, expires),
                      key->member ? key->member : "-", scopes_write(key->scopes, scopes),
                      key->name ? key->name : "");
@@ -319,7 +322,7 @@ static int list_keys(struct accounts *accounts, const struct request *request, s
     struct json_writer json;
 
     if (!request->is_json) {
-        (void)printf("%-26s  %-12s  %-7s  %-16s  %-16s  %-16s  %-12s  %-34s  %s\n", "ID", "KEY",
+        (void)printf("%-30s  %-12s  %-7s  %-16s  %-16s  %-16s  %-12s  %-34s  %s\n", "ID", "KEY",
                      "STATE", "MADE", "USED", "EXPIRES", "OWNER", "SCOPES", "NAME");
         return show_all(accounts, &listing, err);
     }
@@ -334,12 +337,21 @@ static int list_keys(struct accounts *accounts, const struct request *request, s
 
 // ---- revoke ----
 
+/* As the core has it: an id without its prefix, a beginning of the key in its usual spelling. */
+static const char *usual_spelling(const char *which, char room[E2B_KEY_TEXT])
+{
+    if (strncmp(which, KEY_PREFIX, strlen(KEY_PREFIX)) == 0)
+        return which + strlen(KEY_PREFIX);
+    return e2b_key_read_beginning(which, room) ? room : which;
+}
+
 static int revoke_key(struct accounts *accounts, const struct request *request, struct error *err)
 {
+    char room[E2B_KEY_TEXT];
     autobuffer out = {0};
     struct json_writer json;
 
-    if (key_revoke(accounts, request->which, err) < 0)
+    if (key_revoke(accounts, usual_spelling(request->which, room), err) < 0)
         return -1;
     if (!request->is_json)
         return 0;
@@ -385,8 +397,9 @@ static const struct action {
      false,
      {"burrow key revoke", "[options] KEY",
       "end a key; a running server refuses it within a second",
-      "KEY is the id or the beginning that 'burrow key list' shows.", revoke_rows,
-      EXAMPLES("$ burrow key revoke brw_3k7q9x2m")}},
+      "KEY is the id or the beginning that 'burrow key list' shows, or the beginning of the key "
+      "in either spelling.",
+      revoke_rows, EXAMPLES("$ burrow key revoke brw_3k7q9x2m")}},
 };
 
 static void print_help(FILE *out)

@@ -32,7 +32,7 @@ static const struct option_row rows[] = {
         "~/.local/share/burrow)"),
     ROW("dry-run", OPTION_FLAG, is_trial, NULL, NULL, "say what is wrong, and change nothing"),
     ROW("drop-orphans", OPTION_FLAG, drops_orphans, NULL, NULL,
-        "let files go that nobody can be found for, instead of making snapshots of them"),
+        "let files without an owner go, instead of making snapshots of them"),
     ROW("json", OPTION_FLAG, is_json, NULL, NULL, "print JSON instead"),
     {0},
 };
@@ -66,7 +66,7 @@ static const struct {
     size_t offset;
 } counts[] = {
     {"layersKnown", NULL, offsetof(struct repair_report, layers_known)},
-    {"layersFound", "layers were not written down, and are again",
+    {"layersFound", "layers were missing in the database and were added again",
      offsetof(struct repair_report, layers_found)},
     {"layersLost", "layers are lost", offsetof(struct repair_report, layers_lost)},
     {"snapshotsFailed", "snapshots have failed with that",

@@ -33,6 +33,7 @@
 #include <limits.h>
 #include <openssl/crypto.h>
 #include <malloc.h>
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -73,6 +74,7 @@ struct server {
     struct loop_watch *signals;
     struct loop_timer quiet; // set where the server ends by itself
     uint64_t requests, quiet_since_ms;
+    size_t connections; // at once
     bool is_draining;
 };
 
@@ -295,13 +297,30 @@ static size_t choose_connections(size_t wanted)
     return most;
 }
 
+/* A mistake that everybody makes once has its way out with it. */
+static int listen_tcp(struct server *server, const char *address, struct error *err)
+{
+    struct error failure = {0};
+    const char *bound;
+
+    if (http_server_listen_tcp(server->http, address, &bound, &failure) == 0) {
+        log_info("listening", F("address", bound));
+        return 0;
+    }
+    *err = failure;
+    return failure.sys == EADDRINUSE
+               ? error_set(err, ERROR_CONFLICT,
+                           "%s; another program has it: choose another with --listen", failure.text)
+               : -1;
+}
+
 static int open_network(struct server *server, struct error *err)
 {
     struct http_limits limits = http_limits_default;
     char address[CONFIG_ADDRESS];
-    const char *bound;
 
-    limits.connections = choose_connections((size_t)server->config.max_connections);
+    limits.connections = server->connections =
+        choose_connections((size_t)server->config.max_connections);
     limits.strangers = (size_t)server->config.connections_per_address;
     if (http_server_new(server->loop, &limits, &router_handler, server->router, &server->http,
                         err) < 0)
@@ -309,9 +328,8 @@ static int open_network(struct server *server, struct error *err)
     if (listen_locally(server, err) < 0)
         return -1;
     for (size_t i = 0; config_address(&server->config, i, address); i++) {
-        if (http_server_listen_tcp(server->http, address, &bound, err) < 0)
+        if (listen_tcp(server, address, err) < 0)
             return -1;
-        log_info("listening", F("address", bound));
     }
     return 0;
 }
@@ -331,6 +349,7 @@ static int check_runtime(const struct config *config, struct error *err)
     const struct runtime_definition *definition;
     struct runtime_reference reference;
     autoptr(catalog) catalog = NULL;
+    struct error missing = {0};
 
     if (runtime_reference_parse(config->runtime, &reference, err) < 0)
         return -1;
@@ -338,9 +357,10 @@ static int check_runtime(const struct config *config, struct error *err)
         xasprintf("%s/runtimes/%s/%s", config->data_dir, reference.name, reference.tag);
     if (access(built, F_OK) == 0)
         return 0; // works also when its file is gone from the catalog
-    if (catalog_load(config->data_dir, NULL, &catalog, err) < 0 ||
-        catalog_find(catalog, &reference, &definition, err) < 0)
+    if (catalog_load(config->data_dir, NULL, &catalog, err) < 0)
         return error_wrap(err, "--runtime");
+    if (catalog_find(catalog, &reference, &definition, &missing) < 0)
+        return error_set(err, ERROR_INVALID, "--runtime: %s", missing.text);
     return 0;
 }
 
@@ -406,7 +426,7 @@ static int open_preview(struct server *server, struct error *err)
     struct preview_settings settings = {
         .core = server->core,
         .names = server->names,
-        .connections = choose_connections((size_t)server->config.max_connections) / 2,
+        .connections = server->connections / 2,
         .protocol = &e2b_port_protocol,
         .give_back = on_returned,
         .data = server,

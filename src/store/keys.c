@@ -76,7 +76,7 @@ static int explain_no_revoke(struct store *store, const char *id, struct error *
 
     if (store_key_get(store, id, &key, err) < 0)
         return -1;
-    return error_refuse(err, ERROR_STATE, "key", "key '%s' is revoked already", id);
+    return error_refuse(err, ERROR_STATE, "key", "key 'key_%s' is revoked already", id);
 }
 
 int store_key_revoke(struct store *store, const char *id, int64_t now, struct error *err)

@@ -5,7 +5,7 @@ import subprocess
 import uuid
 
 import server as servers
-from client import check_error, nulls, query, until
+from client import PATIENCE, check_error, nulls, query, until
 
 
 def test_the_default_runtime_is_there(api):
@@ -128,6 +128,31 @@ def test_an_administrator_adds_makes_and_removes_one(server, api, new):
     for bad in ({"name": "x"}, {"name": "x", "definition": "name: y\nbuild: {kind: host}\n"}, {"name": "../x", "definition": text},
                 {"name": "x", "definition": "a: ["}, {"name": "x", "image": 'docker://a"\n'}):
         assert api.post("/api/v1/runtimes", bad).status == 400, bad
+
+
+def test_a_command_has_the_server_remove_what_waits(own_server):
+    """Boxes made ahead hold a runtime that no sandbox has."""
+    name = f"waits-{uuid.uuid4().hex[:8]}"  # built beside those of all servers of tests
+    server = own_server()
+    def remove():
+        return subprocess.run([servers.BURROW, "runtime", "remove", name, "--data", server.data], capture_output=True, text=True, timeout=PATIENCE)
+    text = f"name: {name}\nbuild: {{kind: host}}\n"
+    assert server.client.post("/api/v1/runtimes", {"name": name, "definition": text}).status == 201
+    before = server.client.get("/health").json["parked"]
+    made = server.client.post("/api/v1/sandboxes", {"runtime": name})
+    until(lambda: server.client.get("/health").json["parked"] > before, "a box of it made ahead")
+    refused = remove()
+    assert refused.returncode == 1 and made.json["id"].removeprefix("sbx_") in refused.stderr, refused.stderr
+    assert server.client.delete(f"/api/v1/sandboxes/{made.json['id']}").status in (200, 204)
+    done = None
+    def is_removed():
+        nonlocal done
+        done = remove()
+        return done.returncode == 0
+    until(is_removed, "its box to be gone")
+    assert server.client.get(f"/api/v1/runtimes/{name}").status == 404
+    for rest in (server.data / "runtimes").glob(f"*{name}*"):
+        rest.unlink()
 
 
 def test_without_a_server_a_removal_names_the_sandbox(own_server):

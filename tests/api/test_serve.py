@@ -239,6 +239,20 @@ def test_a_server_that_lives_is_named_at_once(server):
     assert "waiting" not in second.stderr
 
 
+def test_mistakes_at_the_start_have_a_way_out(server, tmp_path):
+    def start(*words):
+        return subprocess.run([servers.BURROW, "serve", "--data", tmp_path / "data", *words], capture_output=True, text=True, timeout=PATIENCE,
+                              env={**os.environ, "BURROW_API_KEY": KEY})
+    try:
+        taken = start("--listen", f"127.0.0.1:{server.port}")
+        assert taken.returncode == 1 and "another program has it: choose another with --listen" in taken.stderr
+        assert taken.stderr.count("fewer connections at once") <= 1
+        unknown = start("--listen", "127.0.0.1:0", "--runtime", "nosuch")
+        assert unknown.returncode == 2 and "nosuch" in unknown.stderr
+    finally:
+        subprocess.run([servers.BURROW, "detach", "--data", tmp_path / "data"], timeout=PATIENCE, check=True)
+
+
 # ---- keys ----
 
 def test_keys_are_made_listed_and_revoked_while_the_server_runs(server, api):

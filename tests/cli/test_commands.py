@@ -236,6 +236,7 @@ def test_fs_lists_makes_and_removes(burrow, work):
     burrow("fs", "mkdir", work, "/workspace/data/processed", "-p")
     burrow("exec", work, "--", "touch", "/workspace/data/processed/f")
     assert burrow.text("fs", "ls", work, "/workspace/data") == "processed/\n" == burrow.text("ls", work, "/workspace/data")
+    assert burrow.text("ls", f"{work}:/workspace/data") == "processed/\n" == burrow.text("fs", "ls", f"{work}:/workspace/data")
     assert burrow.text("ls", "-l", work, "/workspace/data").startswith("drwxr-xr-x") and work in burrow.text("ls")
     assert [item["path"] for item in burrow.json("ls", work, "/workspace/data", "-r")] == ["processed", "processed/f"]
     assert [item["path"] for item in burrow.json("fs", "list", work, "/workspace/data", "-r")] == ["processed", "processed/f"]
@@ -439,6 +440,11 @@ def test_the_server_can_be_asked_about_itself(burrow, work):
     assert "runtimes" in burrow.json("system", "df")["parts"]
     assert burrow.json("system", "prune", "--dry-run")["dryRun"] is True
     assert burrow.json("stats", "--by", "sandbox", "--start", "2026-01-01T00:00:00Z")["by"] == "sandbox"
+    burrow("exec", work, "--", "true")
+    assert burrow.text("stats").split()[:4] == ["DAY", "RUNS", "CPU", "DISK"]
+    for by, head in (("sandbox", "SANDBOX"), ("key", "KEY"), ("label", "LABELS")):
+        assert burrow.text("stats", "--by", by).split()[0] == head
+    assert re.search(r"\d{4}-\d\d-\d\d  ", burrow.text("stats"))
     assert burrow.json("network", "policy", work)["enabled"] is False
     for words in (["system", "info"], ["system", "df"], ["system", "prune", "-n"], ["stats"], ["network", "policy", work]):
         assert burrow.text(*words).strip()
@@ -513,7 +519,7 @@ def test_contexts_urls_and_keys(server, tmp_path):
     url = f"http://127.0.0.1:{server.port}"
     burrow = Cli(tmp_path / "home", BURROW_DATA=str(tmp_path / "nowhere"))
     here = burrow.json("list", "--url", url, "--api-key", server.key)
-    assert "key" in burrow.error("list", "--url", url, code=4)
+    assert "next: set BURROW_API_KEY" in burrow.error("list", "--url", url, code=4)
     burrow("context", "add", "down", "http://127.0.0.1:1")
     assert "no server at 127.0.0.1:1" in burrow.error("list", code=5)
     burrow("context", "create", "up", url, "--api-key", server.key)

@@ -93,6 +93,16 @@ def test_a_key_is_revoked_by_its_id_or_beginning(key):
     assert all(entry["revokedAt"] for entry in entries(key, "--all"))
 
 
+def test_a_key_is_revoked_by_how_the_api_and_e2bs_clients_spell_it(key):
+    usual, hexadecimal, whole = (json.loads(key("create", "--json", *words).stdout) for words in ([], ["--e2b"], ["--e2b"]))
+    assert re.fullmatch(r"key_[0-9a-z]{26}", usual["id"]) and usual["id"] in key("list").stdout
+    assert key("revoke", "e2b_").returncode == key("revoke", "brw_").returncode == 1, "too little to say which"
+    for spelling in (usual["key"][:9], hexadecimal["key"][:12], whole["key"]):
+        done = key("revoke", spelling)
+        assert done.returncode == 0, done.stderr
+    assert entries(key) == []
+
+
 def test_what_is_not_there_cannot_be_revoked(key):
     made = json.loads(key("create", "--json").stdout)
     assert key("revoke", made["id"]).returncode == 0

@@ -97,6 +97,8 @@ def test_attach_takes_commands_from_a_pipe(burrow, work):  # noqa: F811
     done = burrow("attach", work, input=b"echo $((6*7))\nexit 5\n", code=5)
     assert b"42" in done.stdout
     assert "there is no sandbox" in burrow.error("attach", "nobody", code=125)
+    for _ in range(3):
+        burrow("attach", work)  # ends with its input, which ends before the shell reads
 
 
 def test_code_keeps_what_it_defines(burrow, work):  # noqa: F811

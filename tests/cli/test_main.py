@@ -59,6 +59,28 @@ def test_a_misspelled_command_is_answered_with_the_nearest():
     assert (done.returncode, done.stderr) == (2, "burrow: unknown command 'rnu'; did you mean 'run'?\n")
 
 
+@pytest.mark.parametrize("words, sentence", [
+    (["--json", "list"], "'--json' stands before the command; options come behind it: burrow COMMAND --json"),
+    (["sandbox", "-q", "list"], "'-q' stands before the command; options come behind it: burrow COMMAND -q"),
+    (["--verison"], "unknown option '--verison'; did you mean '--version'?"),
+])
+def test_an_option_where_a_command_should_be_is_told_apart(words, sentence):
+    done = burrow(*words)
+    assert (done.returncode, done.stderr) == (2, f"burrow: {sentence}\n")
+
+
+def test_who_may_start_no_server_is_told_what_to_do(tmp_path):
+    copy = tmp_path / "burrow"
+    copy.write_bytes(BURROW.read_bytes())
+    copy.chmod(0o755)
+    tmp_path.chmod(0o755)
+    for above in (tmp_path.parent, tmp_path.parent.parent):
+        above.chmod(0o755)
+    done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy, "list"], env={"HOME": "/nonexistent"}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (5, "burrow: no server is configured, and starting one here needs root\n"
+                                              "burrow: next: set BURROW_URL, 'burrow context add' one, or use sudo\n")
+
+
 def test_an_unknown_command_is_refused():
     done = burrow("frobnicate")
     assert (done.returncode, done.stderr) == (2, "burrow: unknown command 'frobnicate'; 'burrow --help' lists them\n")

@@ -153,7 +153,7 @@ def test_a_start_that_fails_makes_no_key(directory):
 def test_a_runtime_that_nobody_knows_is_refused_at_the_start(directory):
     data = directory / "typo"
     with Server(data, "--runtime", "bsae") as server:
-        assert server.process.wait(PATIENCE) == 1
+        assert server.process.wait(PATIENCE) == 2
         failure = server.failure()
         assert failure.startswith("--runtime: unknown runtime 'bsae:latest'; did you mean 'base:latest'? known: ")
         assert {"base:latest", "base:bookworm", "host:latest", "node:lts"} <= set(failure.split("known: ")[1].split(", "))

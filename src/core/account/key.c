@@ -165,6 +165,17 @@ int key_create(struct accounts *accounts, const struct key_request *request, cha
 
 // ---- revoking, listing ----
 
+#define GIVEN_LEAST 8 // characters of a key that say which one is meant, beside what lists show
+
+/* Whether a key that lists show so may be the one that begins so. */
+static bool is_shown_as(const char *shown, const char *given)
+{
+    size_t length = strlen(given) < strlen(shown) ? strlen(given) : strlen(shown);
+
+    return strcmp(shown, given) == 0 ||
+           (length >= GIVEN_LEAST && strncmp(shown, given, length) == 0);
+}
+
 // The id of the one key that can still be used and is shown so.
 static int find_shown(struct accounts *accounts, const char *prefix, char id[ID_TEXT],
                       struct error *err)
@@ -177,7 +188,7 @@ static int find_shown(struct accounts *accounts, const char *prefix, char id[ID_
         if (store_key_list(accounts->store, accounts->organisation, &page, &list, err) < 0)
             return -1;
         for (size_t i = 0; i < list.count; i++)
-            if (strcmp(list.rows[i].prefix, prefix) == 0 && !list.rows[i].revoked_at && !found++)
+            if (is_shown_as(list.rows[i].prefix, prefix) && !list.rows[i].revoked_at && !found++)
                 (void)snprintf(id, ID_TEXT, "%s", list.rows[i].id);
         if (page.offset + (int64_t)list.count >= list.total)
             break;

@@ -44,7 +44,7 @@ int key_check_chosen(const char *text, struct error *err);
  */
 int key_create(struct accounts *accounts, const struct key_request *request, char *text,
                struct key_info *out, struct error *err);
-/* By id or by an unambiguous prefix as lists show it. ERROR_NOT_FOUND, ERROR_CONFLICT when ambiguous or revoked. */
+/* By id, by what lists show of it, or by eight or more characters it begins with; which say the one key in use. ERROR_NOT_FOUND, ERROR_CONFLICT when ambiguous or revoked. */
 int key_revoke(struct accounts *accounts, const char *id, struct error *err);
 int key_list(struct accounts *accounts, const struct page *page, struct key_infos *out,
              struct error *err);

@@ -44,3 +44,13 @@ bool e2b_key_read(const char *text, char out[E2B_KEY_TEXT])
     memcpy(out, "brw_", 4);
     return respell(text + 4, DIGITS, digits, 4, letters, 5, out + 4);
 }
+
+bool e2b_key_read_beginning(const char *text, char out[E2B_KEY_TEXT])
+{
+    size_t length = strlen(text);
+
+    if (strncmp(text, "e2b_", 4) != 0 || length > 4 + DIGITS)
+        return false;
+    memcpy(out, "brw_", 4);
+    return respell(text + 4, length - 4, digits, 4, letters, 5, out + 4);
+}

@@ -12,3 +12,5 @@
 bool e2b_key_spell(const char *key, char out[E2B_KEY_TEXT]);
 /* Back: `out` is of 57 bytes or more. False: it is not spelled so. */
 bool e2b_key_read(const char *text, char out[E2B_KEY_TEXT]);
+/* The same for the beginning of one: as many letters as its digits say. */
+bool e2b_key_read_beginning(const char *text, char out[E2B_KEY_TEXT]);
