@@ -66,8 +66,6 @@ static void copy_settings(struct core *core, const struct core_settings *setting
     core->settings = *settings;
     core->settings.data_dir = xstrdup(settings->data_dir);
     core->settings.default_runtime = runtime_full_name(settings->default_runtime);
-    core->settings.spare_directory =
-        settings->spare_directory ? xstrdup(settings->spare_directory) : NULL;
     core->settings.archive_program =
         settings->archive_program ? xstrdup(settings->archive_program) : NULL;
     core->settings.mount_allow =
@@ -277,7 +275,6 @@ void core_free(struct core *core)
     closep(&core->lock_fd);
     free((char *)core->settings.data_dir);
     free((char *)core->settings.default_runtime);
-    free((char *)core->settings.spare_directory);
     free((char *)core->settings.archive_program);
     free((char *)core->settings.mount_allow);
     free((char *)core->settings.webhook_networks);

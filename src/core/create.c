@@ -22,8 +22,6 @@
 #include "core/sandbox/sandbox_modify.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/host_mounts.h"
-#include "core/sandbox/file_impl.h"
-#include "core/sandbox/file_work.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
@@ -31,7 +29,6 @@
 #include "core/snapshot/merge.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/sandbox_network.h"
-#include "core/sandbox/sandbox_trust.h"
 #include "core/network/network_wish.h"
 #include "core/network/outlet.h"
 #include "core/account/ceiling.h"
@@ -43,7 +40,6 @@
 #include "core/snapshot/snapshot_impl.h"
 #include "base/strings.h"
 #include "store/checkpoints.h"
-#include "engine/files.h"
 #include "install/install.h"
 #include "runtime/catalog.h"
 #include "runtime/requirements.h"
@@ -387,75 +383,6 @@ static int make_box(struct creation *creation, struct error *err)
     return result;
 }
 
-/* From the root, since the working directory may not be there yet. */
-static int open_root(struct creation *creation, const char *user, int *conversation,
-                     struct error *err)
-{
-    autobox held = sandbox_use_box(creation->sandbox, err);
-
-    return held ? box_files(held->box, user, "/", conversation, err) : -1;
-}
-
-/* By the box's root, where the user itself may not: of one by numbers, whatever the runtime has. */
-static int make_for(struct creation *creation, const char *path, struct error *err)
-{
-    autofd conversation = -1;
-    uint32_t uid, gid;
-
-    if (!command_user_ids(creation->request->usual.user, &uid, &gid))
-        return -1;
-    if (open_root(creation, NULL, &conversation, err) < 0 ||
-        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
-        files_mkdir(conversation, path, 0755, FILES_PARENTS, err) < 0)
-        return -1;
-    return files_chown(conversation, path, uid, gid, 0, err);
-}
-
-static int make_dir(struct creation *creation, int conversation, const char *path,
-                    struct error *err)
-{
-    if (!path || files_mkdir(conversation, path, 0755, FILES_PARENTS, err) == 0)
-        return 0;
-    return error_is(err, ERROR_DENIED) ? make_for(creation, path, err) : -1;
-}
-
-/* Starting a command makes its directory; everything else needs files to be talked about. */
-static int put_files(struct creation *creation, struct error *err)
-{
-    const struct sandbox_request *request = creation->request;
-    size_t n_more = request->command ? request->command->n_files : 0;
-    autofd conversation = -1;
-    autofilework work = {.conversation = -1};
-
-    if (request->mode == SANDBOX_ONE_SHOT && request->n_files + n_more == 0)
-        return 0;
-    if (open_root(creation, request->usual.user, &conversation, err) < 0 ||
-        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
-        make_dir(creation, conversation, request->home, err) < 0 ||
-        make_dir(creation, conversation, request->usual.directory, err) < 0)
-        return -1;
-    if (request->n_files + n_more == 0)
-        return 0;
-    closep(&conversation);
-    file_work_init(&work, creation->sandbox->sandboxes, NULL);
-    if (sandbox_files(creation->sandbox, &work.conversation, err) < 0 ||
-        files_set_timeout(work.conversation, FILE_TIMEOUT_MS, err) < 0 ||
-        file_write_all(&work, request->files, request->n_files, err) < 0)
-        return -1;
-    return n_more ? file_write_all(&work, request->command->files, n_more, err) : 0;
-}
-
-static int populate(struct creation *creation, struct error *err)
-{
-    struct sandbox *sandbox = creation->sandbox;
-
-    if (sandbox_trust(sandbox, err) == 0 && put_files(creation, err) == 0)
-        return 0;
-    return error_is(err, ERROR_DISK_FULL)
-               ? file_disk_full(sandbox->sandboxes, sandbox->record.limits.disk_bytes, err)
-               : -1;
-}
-
 static int put_events(struct creation *creation, int64_t now, struct error *err)
 {
     struct event created = {.type = EVENT_CREATE, .now = now};
@@ -532,7 +459,7 @@ static int record_all(struct creation *creation, struct sandbox_info *out,
 int creation_finish(struct creation *creation, struct sandbox_info *out,
                     struct execution_info *first, struct error *err)
 {
-    if (populate(creation, err) < 0)
+    if (creation_populate(creation, err) < 0)
         return -1;
     if (creation->execution && execution_spawn(creation->sandbox, creation->execution, err) < 0)
         return -1;

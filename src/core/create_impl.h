@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between create.c and create_later.c: a sandbox on its way, and the steps to it.
+ * Between create.c, create_files.c and create_later.c: a sandbox on its way, and the steps to it.
  * Threads: one per object.
  */
 #pragma once
@@ -36,7 +36,9 @@ int creation_reserve(struct creation *creation, struct error *err);
 /* The row, and that this is the answer to the request: whoever sends it again gets the same. */
 int creation_put_early(struct creation *creation, struct error *err);
 int creation_take_box(struct creation *creation, struct error *err);
-/* Once there is a box. */
+/* Its files, once there is a box. */
+int creation_populate(struct creation *creation, struct error *err);
+/* The rest, once there is a box. */
 int creation_finish(struct creation *creation, struct sandbox_info *out,
                     struct execution_info *first, struct error *err);
 /* What had got a row stays known as failed; nothing else is left. */

@@ -73,10 +73,9 @@ struct core_settings {
     int64_t spare_memory_bytes; // that boxes made ahead may hold together; 0: none are made
     int64_t
         spare_keep_ms; // how long they wait after somebody last asked for such; those of the default runtime always do
-    const char *debian_mirror;   // where packages of runtimes come from; NULL: the machine's own
-    const char *npm_registry;    // likewise; NULL: npm's own
-    int64_t packages_keep_ms;    // how long packages installed for a sandbox are kept unused
-    const char *spare_directory; // made ahead in them: where the fronts' commands start; NULL: none
+    const char *debian_mirror; // where packages of runtimes come from; NULL: the machine's own
+    const char *npm_registry;  // likewise; NULL: npm's own
+    int64_t packages_keep_ms;  // how long packages installed for a sandbox are kept unused
     const char *
         mount_allow; // directories that sandboxes may be given such below, with commas between; NULL: none
     const char *webhook_networks; // that webhooks may be in beside public ones; NULL: none

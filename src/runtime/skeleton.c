@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#define FIRST_USER 1000 // of a layer's own, beside 'burrow'
 #define USER_LINE "burrow:x:1000:1000:burrow:/home/burrow:/bin/bash\n"
 #define GROUP_LINE "burrow:x:1000:\n"
 #define SHADOW_LINE "burrow:*:19000:0:99999:7:::\n"
@@ -76,6 +78,24 @@ static int append_line(int root_fd, const char *path, const char *line, struct e
     return 0;
 }
 
+/* Behind the first line, which is root's: of several names for one number, programs show the first. */
+static int insert_line(int root_fd, const char *path, const char *line, struct error *err)
+{
+    autobuffer text = {.maximum = 1 << 20};
+    autofd fd = openat(root_fd, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return error_sys(err, "open '%s'", path);
+    if (fd_read_buffer(fd, &text, err) < 0)
+        return error_wrap(err, "read '%s'", path);
+    const char *end = text.length ? memchr(text.data, '\n', text.length) : NULL;
+    size_t first = end ? (size_t)(end + 1 - text.data) : 0;
+    if (lseek(fd, (off_t)first, SEEK_SET) < 0 || fd_write_all(fd, line, strlen(line)) < 0 ||
+        fd_write_all(fd, text.data + first, text.length - first) < 0)
+        return error_sys(err, "write '%s'", path);
+    return 0;
+}
+
 int skeleton_add_user(int root_fd, struct error *err)
 {
     if (append_line(root_fd, "etc/passwd", USER_LINE, err) < 0 ||
@@ -131,9 +151,9 @@ static int add_one(int root_fd, const char *name, unsigned id, struct error *err
     autofree char *home = xasprintf("home/%s", name);
     const struct tree_entry entries[] = {{home, S_IFDIR | 0755, NULL, id}, {0}};
 
-    if (append_line(root_fd, "etc/passwd", user, err) < 0 ||
-        append_line(root_fd, "etc/group", group, err) < 0 ||
-        append_line(root_fd, "etc/shadow", shadow, err) < 0)
+    if (insert_line(root_fd, "etc/passwd", user, err) < 0 ||
+        insert_line(root_fd, "etc/group", group, err) < 0 ||
+        insert_line(root_fd, "etc/shadow", shadow, err) < 0)
         return -1;
     return tree_write(root_fd, entries, err);
 }
@@ -145,7 +165,7 @@ int skeleton_add_users(int root_fd, const char *top, const char *const *layers, 
         bring_up(root_fd, top, layers, n_layers, "etc/group", 0644, err) < 0 ||
         bring_up(root_fd, top, layers, n_layers, "etc/shadow", 0640, err) < 0)
         return -1;
-    for (unsigned id = 1001; *added; added++, id++)
+    for (unsigned id = FIRST_USER; *added; added++, id++)
         if (add_one(root_fd, *added, id, err) < 0)
             return -1;
     return 0;

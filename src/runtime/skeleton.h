@@ -18,7 +18,9 @@ int skeleton_add_user(int root_fd, struct error *err);
 /* Everything else; empties dev, run, tmp and var/tmp. */
 int skeleton_write(int root_fd, struct error *err);
 
-/* Adds users, from 1001 on, with a home each, to a layer: /etc/passwd and the like are those of the first of `layers` (below `top`) that
- * has them, where the layer itself has none. */
+/*
+ * Adds users, from 1000 on, with a home each, to a layer. The first shares its number with 'burrow', and is the one that programs show.
+ * /etc/passwd and the like are those of the first of `layers` (below `top`) that has them, where the layer itself has none.
+ */
 int skeleton_add_users(int root_fd, const char *top, const char *const *layers, size_t n_layers,
                        const char **users, struct error *err);

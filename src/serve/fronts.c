@@ -131,7 +131,6 @@ void fronts_set_defaults(const struct fronts *fronts, struct core_settings *sett
 {
     struct front_defaults wanted = front_defaults_of(fronts->list);
 
-    settings->spare_directory = wanted.home;
     if (wanted.queue_at_once)
         settings->queue_at_once = wanted.queue_at_once;
     if (wanted.queue_length)

@@ -43,8 +43,6 @@ struct front_defaults front_defaults_of(const struct front *const *fronts)
 
     for (; *fronts; fronts++) {
         const struct front_defaults *wanted = &(*fronts)->defaults;
-        if (!all.home)
-            all.home = wanted->home;
         if (!all.queue_at_once)
             all.queue_at_once = wanted->queue_at_once;
         if (!all.queue_length)

@@ -16,7 +16,6 @@ struct json_writer;
 
 /* What the front wants of the core. The first front that says something is heard; 0 and NULL say nothing. */
 struct front_defaults {
-    const char *home;       // where its commands start: there in boxes that are made ahead
     unsigned queue_at_once; // executions from the queue that run at once
     unsigned queue_length;  // that may wait in it
 };

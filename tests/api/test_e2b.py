@@ -55,6 +55,17 @@ def test_a_sandbox_is_made_used_and_ended(e2b, new):
     assert again.status == 404 and again.json["code"] == 404
 
 
+def test_the_home_is_the_users_own_whoever_had_it_in_the_template(e2b, new):
+    before = new()
+    assert before.run("chown 1001:1001 /home/user", headers={"Authorization": "Basic cm9vdDo="}).end["exitCode"] == 0
+    kept = e2b.post(f"/sandboxes/{before.id}/snapshots", {"name": "anothers-home"})
+    assert kept.status == 201
+    after = new(templateID=kept.json["snapshotID"])
+    assert after.run("stat -c %u:%g . && touch mine && rm mine").out["stdout"] == b"1000:1000\n"
+    assert after.http("POST", "/files?path=mine", {"Content-Type": "application/octet-stream"}, body=b"x").status == 200
+    assert e2b.delete(f"/templates/{kept.json['snapshotID']}").status in (200, 204)
+
+
 # ---- what old clients and the Python one send ----
 
 def test_older_clients_make_connect_and_resume(e2b, new):

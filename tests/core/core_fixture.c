@@ -64,7 +64,6 @@ static void open_core(void)
     settings.default_runtime = "host:latest";
     settings.spare_one_shot = 2;
     settings.spare_kept = 1;
-    settings.spare_directory = "/home/me"; // as plain_request has it
     settings.archive_program = getenv("BURROW_ARCHIVE");
     CHECK_OK(core_open(&settings, &core, &err), err);
     accounts_local_actor(core->accounts, &actor);

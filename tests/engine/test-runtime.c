@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "runtime/skeleton.h"
 #include "runtime/tool.h"
 #include "test.h"
 
@@ -312,6 +313,32 @@ static int run_shell(const char *script, struct seen *seen, struct error *err)
     if (geteuid() != 0)
         SKIP("needs root");
     return tool_run(&spec, err);
+}
+
+TEST(the_first_user_of_a_layer_has_the_number_of_burrow_and_is_the_one_that_is_shown)
+{
+    autodata data = make_data();
+    const char *layers[] = {"base/1"}, *users[] = {"user", "more", NULL};
+    autofree char *below = xasprintf("%s/base/1/rootfs", data.dir);
+    autofree char *above = xasprintf("%s/layer", data.dir);
+    autofree char *passwd = xasprintf("%s/etc/passwd", above);
+    autofree char *home = xasprintf("%s/home/user", above);
+    struct error err = {0};
+    struct stat info;
+
+    CHECK_OK(fd_make_dirs(below, 0755, &err), err);
+    CHECK_OK(fd_make_dirs(above, 0755, &err), err);
+    autofd below_fd = open(below, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autofd above_fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    CHECK_OK(skeleton_write_users(below_fd, &err), err);
+    CHECK_OK(skeleton_add_users(above_fd, data.dir, layers, 1, users, &err), err);
+    autofree char *text = read_all(passwd);
+    CHECK_STR(text, "root:x:0:0:root:/root:/bin/bash\n"
+                    "more:x:1001:1001:more:/home/more:/bin/bash\n"
+                    "user:x:1000:1000:user:/home/user:/bin/bash\n"
+                    "burrow:x:1000:1000:burrow:/home/burrow:/bin/bash\n"
+                    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+    CHECK(stat(home, &info) == 0 && info.st_uid == 1000 && info.st_gid == 1000);
 }
 
 TEST(a_tool_gets_its_input_and_a_clean_environment)

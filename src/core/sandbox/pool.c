@@ -174,18 +174,15 @@ static unsigned most_of(const struct pool *pool, bool is_one_shot)
 
 /*
  * The directory is one that a front names, never one that a client does. It is made ahead where it is known whose it is going to be: root's,
- * or a user's by numbers. The usual boxes have that of the settings, which does for all who have none.
+ * or a user's by numbers. Whoever names none finds none.
  */
-static struct shape_key key_of(struct pool *pool, struct image *image,
-                               const struct pool_request *request)
+static struct shape_key key_of(struct image *image, const struct pool_request *request)
 {
     struct shape_key key = {
         .image = image, .is_one_shot = request->is_one_shot, .has_network = request->has_network};
 
     if (request->home && (!request->user || command_user_ids(request->user, &key.uid, &key.gid)))
         key.directory = request->home;
-    else if (shapes_is_usual(&pool->shapes, image))
-        key.directory = pool->sandboxes->settings->spare_directory;
     return key;
 }
 
@@ -201,7 +198,7 @@ static bool take_from(struct shape *shape, const struct pool_request *request, s
     return true;
 }
 
-/* Of the default runtime one with another directory does too: what is missing is made. */
+/* Of the default runtime one without the directory does too: what is missing is made. */
 static bool take_usual(struct pool *pool, const struct shape_key *key,
                        const struct pool_request *request, struct pooled *out)
 {
@@ -209,7 +206,7 @@ static bool take_usual(struct pool *pool, const struct shape_key *key,
 
     if (!shapes_is_usual(&pool->shapes, key->image))
         return false;
-    usual.directory = pool->sandboxes->settings->spare_directory;
+    usual.directory = NULL;
     usual.uid = usual.gid = 0;
     autoptr(shape) shape = shapes_find(&pool->shapes, &usual);
     return take_from(shape, request, out);
@@ -218,7 +215,7 @@ static bool take_usual(struct pool *pool, const struct shape_key *key,
 static bool take_spare(struct pool *pool, struct image *image, const struct pool_request *request,
                        struct pooled *out)
 {
-    const struct shape_key key = key_of(pool, image, request);
+    const struct shape_key key = key_of(image, request);
     unsigned most = most_of(pool, request->is_one_shot);
 
     if (most == 0)
@@ -340,8 +337,7 @@ static int set_usual(struct pool *pool, struct error *err)
     if (image_get(runtimes, settings->default_runtime, &image, err) < 0)
         return -1;
     for (unsigned is_one_shot = 0; is_one_shot < 2; is_one_shot++) {
-        const struct shape_key key = {
-            .image = image, .is_one_shot = is_one_shot, .directory = settings->spare_directory};
+        const struct shape_key key = {.image = image, .is_one_shot = is_one_shot};
         if (most_of(pool, is_one_shot))
             shapes_set_usual(&pool->shapes, &key, most_of(pool, is_one_shot));
     }

@@ -44,7 +44,6 @@ void agentuity_front_init(struct front *front, const struct agentuity_settings *
         .on_error = envelope_error,
         .failure = answers_failure,
         .sandbox_prefix = SANDBOX_PREFIX,
-        .defaults = {.home = AGENTUITY_HOME},
         .settings = (void *)(uintptr_t)settings, // handlers only read it
     };
 }

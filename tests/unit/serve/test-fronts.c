@@ -88,7 +88,6 @@ TEST(the_servers_fronts_tell_the_core_what_they_want)
     config.aionis.queue_length = 77;
     CHECK_OK(fronts_open(front_entries, &config, &fronts, &err), err);
     fronts_set_defaults(fronts, &settings);
-    CHECK_STR(settings.spare_directory, "/home/agentuity");
     CHECK_INT(settings.queue_at_once, 5);
     CHECK_INT(settings.queue_length, 77);
 }

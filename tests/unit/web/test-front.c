@@ -46,14 +46,13 @@ TEST(a_front_without_hosts_has_none_for_itself)
 
 TEST(the_first_front_that_wants_something_is_heard)
 {
-    const struct front nothing = {0}, home = {.defaults = {.home = "/home/a"}},
-                       both = {.defaults = {.home = "/home/b", .queue_at_once = 3}};
-    const struct front *const fronts[] = {&nothing, &home, &both, NULL};
+    const struct front nothing = {0}, one = {.defaults = {.queue_length = 7}},
+                       both = {.defaults = {.queue_length = 9, .queue_at_once = 3}};
+    const struct front *const fronts[] = {&nothing, &one, &both, NULL};
     struct front_defaults all = front_defaults_of(fronts);
 
-    CHECK_STR(all.home, "/home/a");
     CHECK_INT(all.queue_at_once, 3);
-    CHECK_INT(all.queue_length, 0);
+    CHECK_INT(all.queue_length, 7);
 }
 
 // ---- a front with a host and a way of telling of its own ----
