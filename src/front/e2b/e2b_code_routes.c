@@ -171,6 +171,26 @@ static const char *const *pairs_of(struct call *call, const struct field_list *l
     return pairs;
 }
 
+/* The language is not in the sandbox. As a run that failed, since of other answers these clients show the status alone. */
+static int answer_missing(struct call *call, const struct error *err)
+{
+    static const struct http_header headers[] = {{"Content-Type", "application/json"}, {0}};
+    autoreply reply = {0};
+    struct error ignored = {0};
+
+    reply_init(&reply);
+    json_map_begin(&reply.json);
+    e2b_member_text(&reply.json, "type", "error");
+    e2b_member_text(&reply.json, "name", "NotInstalled");
+    e2b_member_text(&reply.json, "value", err->text);
+    e2b_member_text(&reply.json, "traceback", err->text);
+    json_map_end(&reply.json);
+    if (json_writer_finish(&reply.json, &ignored) == 0)
+        (void)buffer_add_text(&reply.text, "\n{\"type\":\"end_of_execution\"}\n", &ignored);
+    (void)response_send(call->response, 200, headers, reply.text.data, reply.text.length);
+    return 0;
+}
+
 /* POST /execute */
 static int execute(struct call *call, struct error *err)
 {
@@ -191,9 +211,12 @@ static int execute(struct call *call, struct error *err)
     want.context_id = body.context;
     want.user = user.box_user;
     want.env = pairs_of(call, &body.env);
-    if (strings_check_env(want.env, err) < 0 || envd_enter(call, &id, err) < 0 ||
-        code_start(call->core->contexts, &call->actor, id, &want, &run, err) < 0)
+    if (strings_check_env(want.env, err) < 0 || envd_enter(call, &id, err) < 0)
         return -1;
+    if (code_start(call->core->contexts, &call->actor, id, &want, &run, err) < 0)
+        return error_is(err, ERROR_INVALID) && error_is_about(err, "context")
+                   ? answer_missing(call, err)
+                   : -1;
     code_follow_start(call, &run, 0, &e2b_code_format, NULL);
     return 0;
 }

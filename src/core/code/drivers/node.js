@@ -38,9 +38,10 @@ function main(name, source) {
     }
     Object.defineProperty(globalThis, '__burrow', {enumerable: false, value: {
         hold(one) { value = one; },
-        import(name) {
-            const isPath = name.startsWith('.') || name.startsWith('/');
-            return import(isPath ? require('node:url').pathToFileURL(require('node:path').resolve(name)).href : name);
+        import(name, options) {
+            const isPath = /^\.{0,2}\//.test(name);
+            const place = isPath ? require('node:url').pathToFileURL(require('node:path').resolve(name)).href : name;
+            return import(place, options);
         },
     }});
     const session = new (require('node:inspector').Session)();
@@ -52,8 +53,8 @@ function main(name, source) {
         const exception = details.exception || {};
         let text = exception.description || (exception.value !== undefined ? String(exception.value) : details.text) || '';
         const ours = text.indexOf('\n    at Session.post ');
-        text = ours < 0 ? text : text.slice(0, ours);
-        const name = exception.className || text.split(':')[0] || 'Error';
+        text = (ours < 0 ? text : text.slice(0, ours)).replace(/\n    at .*\bnode:internal\/.*/g, '');
+        const name = exception.className || (exception.type === 'object' && text.split(':')[0]) || 'Error';
         const first = text.split('\n')[0];
         return {type: 'error', name, value: first.startsWith(name + ': ') ? first.slice(name.length + 2) : first, traceback: text};
     };
@@ -122,27 +123,127 @@ function side() {
         if (connection && !connection.destroyed) connection.write(JSON.stringify(message) + '\n');
     };
     threads.parentPort.on('message', (message) => message.type === 'done' ? done() : put(message));
-    const withTypes = (code) => {
-        const module = require('node:module');
-        if (typeof module.stripTypeScriptTypes === 'function') return module.stripTypeScriptTypes(code, {mode: 'transform'});
-        const from = module.createRequire(process.cwd() + '/');
-        for (const place of ['typescript', '/usr/share/nodejs/typescript', '/usr/local/lib/node_modules/typescript', '/usr/lib/node_modules/typescript']) {
-            try {
-                const typescript = from(place);
-                return typescript.transpileModule(code, {compilerOptions: {target: 'ES2022', module: 'CommonJS', isolatedModules: true}}).outputText;
-            } catch { /* the next */ }
+    process.emitWarning = () => {}; // that taking out types is an experiment is nothing a cell has said
+    const ownTypes = (code, mode) => {
+        const strip = require('node:module').stripTypeScriptTypes;
+        if (typeof strip !== 'function') return undefined;
+        try {
+            return strip(code, {mode});
+        } catch (error) {
+            if (error.code === 'ERR_INVALID_ARG_VALUE') return undefined; // Node 26 knows no 'transform'
+            if (error.code === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX')
+                error.message += '; this Node takes types out and translates nothing: npm install -g typescript';
+            throw error;
         }
-        throw new Error('TypeScript needs Node 22.13 or the package typescript in this sandbox: npm install -g typescript');
     };
-    // Static imports are for modules; in a cell they become dynamic ones.
-    const withImports = (code) => code
-        .replace(/^[ \t]*import\s+\*\s+as\s+([\w$]+)\s+from\s+(['"][^'"]+['"]);?/gm, 'const $1 = await __burrow.import($2);')
-        .replace(/^[ \t]*import\s+([\w$]+)\s*,\s*\{([^}]*)\}\s+from\s+(['"][^'"]+['"]);?/gm,
-            (_, one, names, from) => `const {default: ${one}, ${names.replace(/\bas\b/g, ':')}} = await __burrow.import(${from});`)
-        .replace(/^[ \t]*import\s+\{([^}]*)\}\s+from\s+(['"][^'"]+['"]);?/gm, (_, names, from) => `const {${names.replace(/\s+as\s+/g, ': ')}} = await __burrow.import(${from});`)
-        .replace(/^[ \t]*import\s+([\w$]+)\s+from\s+(['"][^'"]+['"]);?/gm, 'const {default: $1} = await __burrow.import($2);')
-        .replace(/^[ \t]*import\s+(['"][^'"]+['"]);?/gm, 'await __burrow.import($1);')
-        .replace(/(^|[^\w$.])import\(/g, '$1__burrow.import('); // which the inspector does not have
+    const packageTypes = (code) => {
+        const from = require('node:module').createRequire(process.cwd() + '/');
+        for (const place of ['typescript', '/usr/share/nodejs/typescript', '/usr/local/lib/node_modules/typescript', '/usr/lib/node_modules/typescript']) {
+            let typescript;
+            try {
+                typescript = from(place);
+            } catch {
+                continue;
+            }
+            const told = typescript.transpileModule(code, {reportDiagnostics: true,
+                compilerOptions: {target: 'ES2022', module: 'ESNext', isolatedModules: true, verbatimModuleSyntax: true}});
+            const wrong = told.diagnostics.find((one) => one.category === 1 && one.code < 2000);
+            if (wrong) throw new SyntaxError(typescript.flattenDiagnosticMessageText(wrong.messageText, '\n'));
+            return told.outputText;
+        }
+        return undefined;
+    };
+    const withTypes = (code) => {
+        const plain = ownTypes(code, 'transform') ?? packageTypes(code) ?? ownTypes(code, 'strip');
+        if (plain === undefined) throw new Error('TypeScript needs Node 22.13 or the package typescript in this sandbox: npm install -g typescript');
+        return plain;
+    };
+    // The code with all that is no code (texts, comments, expressions) made '_', at the same places.
+    const mask = (code) => {
+        const blank = (text) => text.replace(/[^\n]/g, '_');
+        const text = /'[^'\\\n]*(?:\\[^][^'\\\n]*)*'?|"[^"\\\n]*(?:\\[^][^"\\\n]*)*"?/y;
+        const template = /[^\\`$]*(?:(?:\\[^]|\$(?!\{))[^\\`$]*)*(?:`|\$\{|$)/y;
+        const pattern = /\/(?![*/])(?:[^\\/[\n]|\\.|\[[^\]\\\n]*(?:\\.[^\]\\\n]*)*\])+\/[\w$]*/y;
+        const comment = /\/\/[^\n]*|\/\*[^*]*(?:\*(?!\/)[^*]*)*(?:\*\/|$)/y;
+        const word = /[\w$\u0080-\uffff]+|\s+/y;
+        const open = []; // braces inside of templates
+        const out = [];
+        let at = 0;
+        let before = '';
+        const take = (expression) => {
+            expression.lastIndex = at;
+            const found = expression.exec(code);
+            if (found) at = expression.lastIndex;
+            return found ? found[0] : '';
+        };
+        const isBehindValue = () => /^[\w$\u0080-\uffff)\]'"`]/.test(before) && !/^(?:return|typeof|case|in|of|delete|void|throw|new|else|do|await|yield)$/.test(before);
+        while (at < code.length) {
+            const sign = code[at];
+            let found;
+            if (sign === '\'' || sign === '"') {
+                found = take(text);
+                out.push(found.length > 1 ? sign + blank(found.slice(1, -1)) + found.at(-1) : found);
+                before = sign;
+            } else if (sign === '`' || (sign === '}' && open.at(-1) === 0)) {
+                if (sign === '}') open.pop();
+                at++;
+                found = take(template);
+                out.push(sign + blank(found));
+                if (found.endsWith('${')) open.push(0);
+                before = found.endsWith('${') ? '' : '`';
+            } else if ((found = take(comment)) || (sign === '/' && !isBehindValue() && (found = take(pattern)))) {
+                out.push(blank(found));
+                if (!/^\/[/*]/.test(found)) before = '`';
+            } else if ((found = take(word))) {
+                out.push(found);
+                if (found.trim()) before = found;
+            } else {
+                at++;
+                out.push(sign);
+                before = sign;
+                if (open.length && sign === '{') open[open.length - 1]++;
+                if (open.length && sign === '}') open[open.length - 1]--;
+            }
+        }
+        return out.join('');
+    };
+    const importOf = (clause, from, attributes) => {
+        const call = `await __burrow.import(${from}${attributes ? `, {with: ${attributes}}` : ''})`;
+        if (!clause) return call;
+        const [, one] = /^([\w$]+)/.exec(clause) || [];
+        const [, all] = /\*\s*as\s+([\w$]+)/.exec(clause) || [];
+        const [, some] = /\{([^}]*)\}/.exec(clause) || [];
+        const names = (some || '').split(',').map((name) => name.trim().replace(/\s+as\s+/, ': ')).filter(Boolean);
+        if (one) names.unshift(`default: ${one}`);
+        if (!all) return `const {${names.join(', ')}} = ${call}`;
+        return `const ${all} = ${call}` + (one ? `, {default: ${one}} = ${all}` : '');
+    };
+    // A cell is no module: its imports become dynamic ones, which the inspector does not have either, and what it exports is there anyway.
+    const withImports = (code) => {
+        if (!/\b(?:im|ex)port\b/.test(code)) return code;
+        const shape = mask(code);
+        const changes = [];
+        const change = (expression, make) => {
+            for (const found of shape.matchAll(expression)) {
+                const part = (i) => found.indices[i] && code.slice(...found.indices[i]);
+                const lines = found[0].split('\n').length - 1;
+                changes.push([found.index, found.index + found[0].length, make(part) + '\n'.repeat(lines)]);
+            }
+        };
+        change(/(?<=^|;)[ \t]*import(?![\w$])\s*(?:([\w$*{}\s,]+?)\s*from\s*)?(['"]_*['"])(?:\s*with\s*(\{[^}]*\}))?[ \t]*;?/gdm,
+            (part) => importOf(part(1), part(2), part(3)) + ';');
+        change(/(?<![\w$.])import(?=\s*\()/gd, () => '__burrow.import');
+        change(/(?<=^|;)[ \t]*export\s*\{[^}]*\}[ \t]*;?(?!\s*from\b)/gdm, () => '');
+        change(/(?<=^|;)[ \t]*export\s+(?:default\s+)?(?=(?:async\s+function|function|class)\b\s*\*?\s*[\w$]|(?:const|let|var)\b)/gdm, () => '');
+        change(/(?<=^|;)[ \t]*export\s+default(?![\w$])(?!\s+(?:async\s+function|function|class)\b\s*\*?\s*[\w$])/gdm, () => '__burrow.exported =');
+        let at = 0;
+        let out = '';
+        for (const [from, to, text] of changes.sort((a, b) => a[0] - b[0])) {
+            out += code.slice(at, from) + text;
+            at = to;
+        }
+        return out + code.slice(at);
+    };
     const run = async (request) => {
         count++;
         put({type: 'started', count});
@@ -154,7 +255,8 @@ function side() {
             threads.parentPort.postMessage({code, env});
             await over;
         } catch (error) {
-            put({type: 'error', name: error.name || 'Error', value: error.message, traceback: String(error.stack || error)});
+            const [said] = String(error.stack || error).split('\n    at '); // where in here is of no use
+            put({type: 'error', name: error.name || 'Error', value: error.message, traceback: said});
         }
         put({type: 'end', count});
     };

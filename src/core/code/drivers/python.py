@@ -30,7 +30,8 @@ class Driver:
         sys.modules["__main__"] = module
         sys.argv = [""]
         os.environ.setdefault("MPLBACKEND", "module://_burrow_figures")
-        sys.meta_path.insert(0, FigureFinder(self))
+        sys.meta_path[:0] = [FigureFinder(self), DisplayFinder(self)]
+        self.add_user_packages()
 
     # ---- what goes out ----
 
@@ -98,9 +99,17 @@ class Driver:
 
     # ---- values ----
 
-    def display(self, *values, **_):
+    def display(self, *values, raw=False, **_):
         for value in values:
-            self.send({"type": "result", "main": False, **bundle(value)})
+            data = {"data": {str(kind): encoded(one) for kind, one in value.items()}} if raw and isinstance(value, dict) else bundle(value)
+            self.send({"type": "result", "main": False, **data})
+
+    def add_user_packages(self):
+        """Also where nothing is yet: what a cell installs for its user, the next one imports."""
+        import site
+        if site.ENABLE_USER_SITE and site.getusersitepackages() not in sys.path:
+            at = next((i for i, one in enumerate(sys.path) if one.endswith("-packages")), len(sys.path))
+            sys.path.insert(at, site.getusersitepackages())
 
     def show_figures(self):
         pyplot = sys.modules.get("matplotlib.pyplot")
@@ -169,6 +178,7 @@ class Driver:
                 os.environ[name] = value
         self.count += 1
         self.send({"type": "started", "count": self.count})
+        sys.path_importer_cache.clear()  # of what was installed since
         with self.lock:
             self.is_running = self.connection is not None
         try:
@@ -606,14 +616,39 @@ def read_request(connection):
         request[name] = data.decode("utf-8", "surrogateescape")
 
 
+NO_MAGIC = ("matplotlib", "load_ext", "reload_ext", "autoreload", "config", "capture")  # what it would change is so already, or is nothing here
+
+
+def shell(command):
+    return f"__import__('subprocess').run(['bash', '-c', {command!r}], check=False) and None"
+
+
+def magic(name, rest):
+    """What a line that begins with '%' means; None: it is nothing that is known here."""
+    if name == "pip":
+        return shell(f"python3 -m pip {rest}")
+    if name in ("time", "timeit"):
+        return rest or "pass"
+    if name == "cd":
+        return f"__import__('os').chdir(__import__('os').path.expanduser({rest or '~'!r}))"
+    if name == "env" and rest:
+        key, _, value = rest.partition("=") if "=" in rest else rest.partition(" ")
+        return f"__import__('os').environ.__setitem__({key.strip()!r}, {value.strip()!r})"
+    return "pass" if name in NO_MAGIC else None
+
+
 def with_shell_lines(code):
-    """Lines that begin with '!' or '%pip' are for the shell, as in a notebook."""
+    """Lines that begin with '!' are for the shell, those with '%' what they are in a notebook."""
+    first, _, rest = code.lstrip().partition("\n")
+    if first.strip() in ("%%bash", "%%sh"):
+        return shell(rest)
     lines = []
     for line in code.splitlines():
         bare = line.lstrip()
         start = line[:len(line) - len(bare)]
-        command = bare[1:] if bare.startswith("!") else "python3 -m " + bare[1:] if bare.startswith("%pip") else None
-        lines.append(line if command is None else f"{start}__import__('subprocess').run({command!r}, shell=True, check=False);")
+        name, _, more = bare.lstrip("%").partition(" ")
+        other = shell(bare[1:]) if bare.startswith("!") else magic(name.strip(), more.strip()) if bare.startswith("%") else None
+        lines.append(line if other is None else start + other)
     return "\n".join(lines)
 
 
@@ -828,6 +863,29 @@ class FigureFinder:
         module.FigureManager = getattr(backend_agg, "FigureManagerBase", None) or __import__("matplotlib.backend_bases", fromlist=["x"]).FigureManagerBase
         driver = self.driver
         module.show = lambda *_, **__: driver.show_figures()
+
+
+class DisplayFinder:
+    """IPython's display, which writes texts where there is no IPython, is ours."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in ("IPython.core.display_functions", "IPython.core.display"):
+            return None
+        from importlib.machinery import PathFinder
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                for one, ours in (("display", self.driver.display), ("clear_output", lambda *_, **__: None)):
+                    if one in vars(module):  # some modules warn of those they only pass on
+                        setattr(module, one, ours)
+            spec.loader.exec_module = exec_module
+        return spec
 
 
 # ---- an interpreter that was started before anybody asked for it ----

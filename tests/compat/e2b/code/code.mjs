@@ -98,6 +98,41 @@ describe('the code interpreter', () => {
     assert.equal(stranger.status, 401)
   })
 
+  it('tells which language is not there, and how it comes', async () => {
+    const told = await sandbox.runCode('1 + 1', { language: 'r' })
+    assert.equal(told.error.name, 'NotInstalled')
+    assert.match(told.error.value, /no 'R'.*r-base-core/)
+  })
+
+  it('knows the lines of notebooks', async () => {
+    const told = await sandbox.runCode('%matplotlib inline\n%env NOTE=5\n%cd /tmp\n!echo "$NOTE $PWD"')
+    assert.deepEqual(told.logs.stdout.join(''), '5 /tmp\n')
+    assert.deepEqual([told.text, told.error], [undefined, undefined])
+    assert.equal((await sandbox.runCode('%%bash\nfor i in 1 2; do\n  echo $i\ndone')).logs.stdout.join(''), '1\n2\n')
+    assert.equal((await sandbox.runCode('%%time\nx = 3\n%time x + 1')).text, '4')
+    assert.equal((await sandbox.runCode('%pip --version')).text, undefined)
+    assert.equal((await sandbox.runCode('%nothing of the kind')).error.name, 'SyntaxError')
+    assert.equal((await sandbox.runCode('%cd\nimport os; os.getcwd()')).text, '/home/user')
+  })
+
+  it('imports what was installed for its user meanwhile', async () => {
+    const code = 'import os, site\nplace = site.getusersitepackages() + "/later_installed"\nos.makedirs(place)\nopen(place + "/__init__.py", "w").write("value = 8")'
+    assert.equal((await sandbox.runCode('import later_installed')).error.name, 'ModuleNotFoundError')
+    await sandbox.runCode(code)
+    assert.equal((await sandbox.runCode('import later_installed; later_installed.value')).text, '8')
+  })
+
+  it("shows what IPython's display is given", async () => {
+    // As IPython is laid out; the runtime of this test has none.
+    const files = { 'IPython/__init__.py': '', 'IPython/core/__init__.py': '',
+      'IPython/core/display_functions.py': '__all__ = ["display", "clear_output"]\ndef display(*all, **_): print("not ours")\ndef clear_output(wait=False): print("not ours")\n',
+      'IPython/display.py': 'from IPython.core.display_functions import *\nclass HTML:\n  def __init__(self, data): self.data = data\n  def _repr_html_(self): return self.data\n' }
+    await sandbox.files.writeFiles(Object.entries(files).map(([path, data]) => ({ path, data })))
+    const told = await sandbox.runCode('from IPython.display import display, clear_output, HTML\nclear_output()\ndisplay(HTML("<b>x</b>"))\ndisplay({"text/html": "<i>y</i>"}, raw=True)')
+    assert.deepEqual(told.results.map((one) => one.html), ['<b>x</b>', '<i>y</i>'])
+    assert.deepEqual(told.logs.stdout, [])
+  })
+
   it('survives a pause', async () => {
     await sandbox.runCode('paused = 9')
     await sandbox.pause()
