@@ -177,7 +177,7 @@ static int open_rooms(struct core *core, struct error *err)
     if (sandboxes_open(&parts, &core->sandboxes, err) < 0)
         return -1;
     open_snapshots(core);
-    core->webhooks = webhooks_new(&core->settings, core->store, core->events);
+    core->webhooks = webhooks_new(&core->settings, core->store, core->accounts, core->events);
     if (executions_open(core->sandboxes, &core->executions, err) < 0)
         return -1;
     core->contexts = contexts_new(core->executions);

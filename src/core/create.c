@@ -232,8 +232,8 @@ static int expose(struct creation *creation, struct error *err)
     const struct sandbox_request *request = creation->request;
 
     for (size_t i = 0; i < request->n_ports; i++) {
-        if (port_expose_new(creation->core->ports, creation->sandbox->id, &request->ports[i],
-                            &request->exposed[i], err) < 0)
+        if (port_expose_new(creation->core->ports, creation->actor, creation->sandbox->id,
+                            &request->ports[i], &request->exposed[i], err) < 0)
             return -1;
     }
     return 0;

@@ -211,7 +211,15 @@ static int record_pass(struct sender *sender, struct target *target, int64_t now
 static int begin_next(struct sender *sender, struct target *target, int64_t now, struct error *err)
 {
     autobuffer body = {.maximum = BODY_MAXIMUM};
-    bool is_more = false;
+    bool is_more = false, is_off = false;
+
+    if (webhook_admit(webhooks_of(sender), &target->hook, &target->actor, &is_off, err) < 0)
+        return -1;
+    if (is_off) {
+        log_warn("a webhook was turned off", F("webhook", target->hook.id),
+                 F("error", "its key has ended, or may less"));
+        return 0;
+    }
     int found = target_next(target, channel_of(sender), webhooks_of(sender),
                             sender->settings.render, &body, &is_more, err);
 

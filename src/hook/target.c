@@ -26,11 +26,17 @@ static int choose(struct target *target, const struct event_info *event, target_
     return render(event, out, err) < 0 ? -1 : 1;
 }
 
+/* And what its key may see now. */
+static bool is_wanted(const struct target *target, const struct event_info *event)
+{
+    return webhook_wants(&target->hook, event) && actor_sees(&target->actor, &event->owner);
+}
+
 static int look_in_memory(struct target *target, struct shared_event **events, int count,
                           target_render render, struct buffer *out, struct error *err)
 {
     for (int i = 0; i < count; i++) {
-        if (webhook_wants(&target->hook, &events[i]->info))
+        if (is_wanted(target, &events[i]->info))
             return choose(target, &events[i]->info, render, out, err);
         target->place = events[i]->info.serial;
     }
@@ -68,7 +74,7 @@ static int look_in_store(struct target *target, struct event_channel *events,
     if (target->place != before)
         return 0;
     for (size_t i = 0; i < found.count; i++) {
-        if (webhook_wants(&target->hook, &found.items[i]))
+        if (is_wanted(target, &found.items[i]))
             return choose(target, &found.items[i], render, out, err);
         target->place = found.items[i].serial;
     }

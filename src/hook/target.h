@@ -11,9 +11,10 @@ struct event_channel;
 
 struct target {
     struct webhook_info hook;
-    int64_t place;     // up to which it has looked; at least hook.event_cursor
-    int64_t passed_at; // when that was recorded last
-    bool is_kept;      // while reading again which there are
+    struct actor actor; // whom it is told as, as of the last look
+    int64_t place;      // up to which it has looked; at least hook.event_cursor
+    int64_t passed_at;  // when that was recorded last
+    bool is_kept;       // while reading again which there are
     // What is being sent:
     uint64_t post_id; // 0: nothing
     int64_t event_number;
@@ -25,7 +26,7 @@ struct target {
 typedef int (*target_render)(const struct event_info *event, struct buffer *out, struct error *err);
 
 /*
- * Looks for the next event that it is to be told of, a bounded number of them. 1: `out` has it, as JSON. 0: none so far. *is_more: it has not looked at
+ * Looks for the next event that it is to be told of, and that target->actor may see, a bounded number of them. 1: `out` has it, as JSON. 0: none so far. *is_more: it has not looked at
  * all there are.
  */
 int target_next(struct target *target, struct event_channel *events, struct webhooks *webhooks,

@@ -212,8 +212,11 @@ void response_vouch(struct response *response, uint64_t who)
 {
     autolock(&response->lock);
     response->is_vouched = true;
-    if (who)
-        response->who = who;
+    if (!who)
+        return;
+    response->who = who;
+    post(
+        response); // an answer may be long in coming, and until then the connection is cut off with its key
 }
 
 void response_set_deadline(struct response *response, uint64_t after_ms)

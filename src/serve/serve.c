@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "core/core.h"
+#include "core/port/port.h"
 #include "engine/box.h"
 #include "engine/sftp_blob.h"
 #include "front/api/api_ssh.h"
@@ -390,6 +391,8 @@ static void on_key_ended(void *data, const char *key_id, const char *token_id)
                                 token_id ? AUTH_NUMBER_ALL : AUTH_NUMBER_KEY};
     loop_post(ended->server->loop, end_connections, ended);
     ssh_server_key_ended(server->ssh, key_id);
+    if (!token_id)
+        ports_look_at_key(server->core->ports, key_id);
 }
 
 // ---- exposed ports ----

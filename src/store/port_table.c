@@ -17,6 +17,7 @@ static const struct field fields[] = {
     {"is_private", FIELD_FLAG, 0, AT(is_private)},
     {"token_hash", FIELD_HASH, 0, AT(token_hash)},
     {"token_expires_at", FIELD_NUMBER, 0, AT(token_expires_at)},
+    {"key_id", FIELD_TEXT, 0, AT(key_id)},
     {"created_at", FIELD_NUMBER, 0, AT(created_at)},
     {"released_at", FIELD_NUMBER, 0, AT(released_at)},
 };
@@ -55,11 +56,22 @@ int store_port_change(struct store *store, const struct port_record *record, str
         sql_number(record->is_private),
         sql_bytes(record->token_hash, PORT_HASH),
         sql_number(record->token_expires_at),
+        sql_text(record->key_id),
     };
 
     return store_run_alone(store, STORE_DURABLE,
                            "UPDATE exposed_ports SET protocol = $2, host_port = $3, is_private = "
-                           "$4, token_hash = $5, token_expires_at = $6 WHERE id = $1",
+                           "$4, token_hash = $5, token_expires_at = $6, key_id = $7 WHERE id = $1",
+                           args, ARRAY_SIZE(args), NULL, err);
+}
+
+int store_port_end_token(struct store *store, const char *id, int64_t now, struct error *err)
+{
+    struct sql_value args[] = {sql_text(id), sql_number(now)};
+
+    return store_run_alone(store, STORE_DURABLE,
+                           "UPDATE exposed_ports SET token_expires_at = $2 WHERE id = $1 AND "
+                           "(token_expires_at = 0 OR token_expires_at > $2)",
                            args, ARRAY_SIZE(args), NULL, err);
 }
 

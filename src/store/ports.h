@@ -19,6 +19,7 @@ struct port_record {
     bool is_private;
     unsigned char token_hash[PORT_HASH]; // of a private one
     int64_t token_expires_at;
+    const char *key_id; // that the token ends with; NULL: none
     int64_t created_at;
     int64_t released_at; // 0: it is exposed
 };
@@ -34,6 +35,8 @@ void port_list_clear(struct port_list *list);
 int store_port_put(struct store *store, const struct port_record *record, struct error *err);
 /* Writes protocol, host port, privacy and token. */
 int store_port_change(struct store *store, const struct port_record *record, struct error *err);
+/* Its token is good no longer than that. */
+int store_port_end_token(struct store *store, const char *id, int64_t now, struct error *err);
 /* All of this node, released ones too; the oldest first. */
 int store_port_list(struct store *store, struct port_list *out, struct error *err);
 int store_port_release(struct store *store, const char *id, int64_t now, struct error *err);

@@ -164,14 +164,16 @@ int store_webhook_change(struct store *store, const struct webhook_record *recor
         sql_text(record->sandbox_id),
         sql_number(record->is_enabled),
         sql_number(record->updated_at),
+        sql_text(record->key_id),
     };
     int64_t changed = 0;
 
-    if (store_run_alone(store, STORE_DURABLE,
-                        "UPDATE webhooks SET name = $2, url = $3, secret = $4, kinds = $5, "
-                        "sandbox_id = $6, is_enabled = $7, disabled_reason = NULL, attempts = 0, "
-                        "failing_since = 0, next_at = 0, updated_at = $8 WHERE id = $1",
-                        args, ARRAY_SIZE(args), &changed, err) < 0)
+    if (store_run_alone(
+            store, STORE_DURABLE,
+            "UPDATE webhooks SET name = $2, url = $3, secret = $4, kinds = $5, "
+            "sandbox_id = $6, is_enabled = $7, disabled_reason = NULL, attempts = 0, "
+            "failing_since = 0, next_at = 0, updated_at = $8, key_id = $9 WHERE id = $1",
+            args, ARRAY_SIZE(args), &changed, err) < 0)
         return error_wrap(err, "change webhook '%s'", record->id);
     return changed ? 0 : record_missing(&webhook_table, record->id, err);
 }

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys for tools of models: what a small key may, and every way around it that there is a door for."""
+import json
 import re
 
 import pytest
 
-from client import Client, check_problem
+from client import Client, Raw, check_problem, until
 from mcp import LEGACY, Mcp
 
 KEYS = "/api/v1/keys"
@@ -111,6 +112,35 @@ def test_a_narrowed_key_is_narrow_at_once_and_can_be_widened(api, key):
     assert Mcp(client).tool("sandbox_list")["items"] is not None
     assert "tools" not in api.patch(f"{KEYS}/{made['id']}", {"tools": []}).json
     assert client.get("/api/v1/sandboxes").status == 200
+
+
+def send_batch(api, key, *calls):
+    """Several calls in one body, which are answered one after the other; gives the connection."""
+    body = json.dumps([{"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+                       for id, (name, arguments) in enumerate(calls)])
+    return Raw(api.port).send((f"POST /mcp HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n"
+                               f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+
+
+@pytest.mark.parametrize("change", ({"tools": ["exec"]}, {"runtimes": ["host:latest"]}, {"network": False}, {"quotas": {"sandboxes": 1}},
+                                    {"scopes": ["read", "organisation"]}, None), ids=str)
+def test_what_a_key_may_no_more_a_request_that_waits_may_not_either(api, key, change):
+    """Also where it is the first thing that the key was ever used for: then its connection was not known for the key's."""
+    box = Mcp(api).tool("sandbox_create")["id"]
+    made = key(tools=["exec", "run"]) if change else api.post(KEYS, {"name": "small", "tools": ["exec", "run"], "scopes": ["read", "run", "organisation"]}).json
+    label = made["id"][-8:]
+    try:
+        began = f"/api/v1/sandboxes/{box}/files/stat?path=/workspace/{label}"
+        with send_batch(api, made["key"], ("sandbox_exec", {"sandbox": box, "script": f"touch {label}; sleep 600", "waitMs": 120000}),
+                        ("sandbox_run", {"command": ["true"], "labels": {"narrow": label}})) as raw:
+            until(lambda: api.get(began).status == 200, "the first command runs")
+            place = f"{KEYS}/{made['id']}"
+            assert (api.patch(place, change) if change else api.delete(place)).status in (200, 204)
+            assert raw.reader.read() == b""  # cut off, long before anything is answered
+        Mcp(api).tool("sandbox_destroy", sandbox=box)  # the command is over, and the second call would come
+        assert api.get(f"/api/v1/sandboxes?selector=narrow%3D{label}").json["items"] == []
+    finally:
+        api.delete(f"/api/v1/sandboxes/{box}")
 
 
 def test_tools_that_there_are_not_make_no_key(api):

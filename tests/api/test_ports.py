@@ -9,7 +9,7 @@ import time
 
 import pytest
 import server as servers
-from client import PATIENCE, Raw, check_error, check_problem, together, until
+from client import PATIENCE, Client, Raw, check_error, check_problem, together, until
 from ports import PORT, WebSocket, fetch, is_reached, own_range, place, raw, serve, with_server
 
 TOP = "/api/v1"
@@ -447,6 +447,35 @@ def test_a_token_expires(sandbox):
     made = expose(sandbox, port=PORT, private=True, expiresInMs=1)
     headers = {"X-Burrow-Port-Token": made["token"]}
     until(lambda: fetch(made["url"], headers=headers).status == 401, "the token to expire")
+
+
+def test_a_token_ends_with_the_key_that_made_it(api, new):
+    sandbox = new(timeout={"idle": "1h"})
+    serve(sandbox)
+    keys = [api.post("/api/v1/keys", {"scopes": ["read", "run", "organisation"]}).json for _ in range(2)]
+    made = [Client(api.port, key["key"]).post(ports_path(sandbox), {"port": port, "private": True}).json for key, port in zip(keys, (PORT, PORT + 1))]
+
+    def opens(one):
+        try:
+            return fetch(one["url"], headers={"X-Burrow-Port-Token": one["token"]}).status != 401
+        except ConnectionError:
+            return True  # it was in, and cut off
+
+    assert opens(made[0]) and opens(made[1])
+    with raw(made[0]["url"]) as kept:
+        kept.send(f"GET /hit HTTP/1.1\r\nHost: x\r\nX-Burrow-Port-Token: {made[0]['token']}\r\n\r\n".encode())
+        assert kept.answer().status == 200
+        assert api.delete(f"/api/v1/keys/{keys[0]['id']}").status == 204
+        until(lambda: not opens(made[0]), "the token to end")
+        assert kept.all() == b""  # who came in by it is cut off
+    assert opens(made[1])
+    told = {one["port"]: one for one in api.get(ports_path(sandbox)).json["items"]}
+    assert told[PORT]["tokenExpiresAt"] and "tokenExpiresAt" not in told[PORT + 1]
+    # Narrowed to less than it takes to expose a port, it is no better than none.
+    assert api.patch(f"/api/v1/keys/{keys[1]['id']}", {"scopes": ["read", "organisation"]}).status == 200
+    until(lambda: not opens(made[1]), "the other token to end")
+    again = expose(sandbox, port=PORT, private=True)
+    assert opens(again)
 
 
 # ---- sandboxes that sleep, end, and come back ----

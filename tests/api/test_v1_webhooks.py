@@ -358,3 +358,74 @@ def test_nothing_inside_is_ever_connected_to(api, url):
 
 def test_plain_http_is_refused_unless_it_is_allowed(api):
     check_problem(api.post(HOOKS, {"url": "http://example.com/"}), 400, "invalid_request", "https", field="url")
+
+
+# ---- what its key may see, at the time ----
+
+@pytest.fixture
+def keyed(hooked):
+    """Makes keys that end with the test: clients, each with its .info."""
+    made = []
+
+    def create(**fields):
+        answer = hooked.client.post("/api/v1/keys", fields)
+        assert answer.status == 201, str(answer)
+        client = Client(hooked.client.port, answer.json["key"])
+        client.info = answer.json
+        made.append(client)
+        return client
+    yield create
+    for client in made:
+        hooked.client.delete(f"/api/v1/keys/{client.info['id']}")
+
+
+def change_something(client, name):
+    """An event of the client's owner that says `name`."""
+    sandbox = client.create(name=name)
+    sandbox.delete()
+    return sandbox.id
+
+
+def told_of(receiver, id):
+    return any(id in json.dumps(event) for event in receiver.events())
+
+
+def test_a_webhook_ends_with_its_key(hooked, keyed, receiver):
+    alice = keyed(owner="alice")
+    hook = alice.post(HOOKS, {"url": receiver.url(), "kinds": ["sandbox.*"]}).json
+    before = change_something(alice, "before")
+    until(lambda: told_of(receiver, before), "the event to be told")
+    assert hooked.client.delete(f"/api/v1/keys/{alice.info['id']}").status == 204
+    other = keyed(owner="alice")
+    witness = Receiver()
+    try:
+        watcher = other.post(HOOKS, {"url": witness.url(), "kinds": ["sandbox.*"]}).json
+        after = change_something(other, "after")
+        until(lambda: told_of(witness, after), "the event to be told to another")
+        until(lambda: not other.get(f"{HOOKS}/{hook['id']}").json["enabled"], "the webhook to be turned off")
+        assert not told_of(receiver, after)
+        assert "key" in other.get(f"{HOOKS}/{hook['id']}").json["disabledReason"]
+        # Whoever turns it on again stands for it.
+        assert other.patch(f"{HOOKS}/{hook['id']}", {"enabled": True}).json["enabled"]
+        until(lambda: told_of(receiver, after), "it to go on where it was")
+        other.delete(f"{HOOKS}/{watcher['id']}")
+    finally:
+        witness.close()
+        hooked.client.delete(f"{HOOKS}/{hook['id']}")
+
+
+def test_a_webhook_is_told_what_its_key_may_see_now(hooked, keyed, receiver):
+    auditor, bob = keyed(owner="carol", scopes=["read", "run", "manage", "organisation"]), keyed(owner="bob")
+    hook = auditor.post(HOOKS, {"url": receiver.url(), "kinds": ["sandbox.*"]}).json
+    before = change_something(bob, "before")
+    until(lambda: told_of(receiver, before), "bob's event to be told")
+    assert hooked.client.patch(f"/api/v1/keys/{auditor.info['id']}", {"scopes": ["read", "run"]}).status == 200
+    secret = change_something(bob, "secret")
+    own = change_something(auditor, "own")
+    until(lambda: told_of(receiver, own), "what is its own to be told")
+    assert not told_of(receiver, secret)
+    assert hooked.client.patch(f"/api/v1/keys/{auditor.info['id']}", {"scopes": ["run"]}).status == 200
+    blind = change_something(auditor, "blind")
+    until(lambda: not hooked.client.get(f"{HOOKS}/{hook['id']}").json["enabled"], "the webhook to be turned off")
+    assert not told_of(receiver, blind)
+    hooked.client.delete(f"{HOOKS}/{hook['id']}")

@@ -283,6 +283,16 @@ int key_revoke_own(struct accounts *accounts, const struct actor *actor, const c
     return key_revoke(accounts, id, err);
 }
 
+/* What it may see less of now, it may be following; what it may no longer make, a request that began before may be about to. */
+static bool may_be_less(const struct key_change *change, const struct key_record *before,
+                        const struct key_record *after)
+{
+    return change->has_selector || change->has_tools || change->has_runtimes ||
+           change->has_network || change->has_network_allow ||
+           memcmp(&before->quota, &after->quota, sizeof before->quota) != 0 ||
+           (scopes_read(before->scopes) & ~scopes_read(after->scopes));
+}
+
 int key_change(struct accounts *accounts, const struct actor *actor, const char *id,
                const struct key_change *change, struct key_info *out, struct error *err)
 {
@@ -296,9 +306,7 @@ int key_change(struct accounts *accounts, const struct actor *actor, const char 
         store_key_change(accounts->store, &next, err) < 0)
         return -1;
     key_forget_checks(accounts);
-    // What it may see less of now, it may be following.
-    if (change->has_selector || change->has_tools ||
-        (scopes_read(key.scopes) & ~scopes_read(next.scopes)))
+    if (may_be_less(change, &key, &next))
         key_cut_off(accounts, id);
     return key_get(accounts, actor, id, out, err);
 }

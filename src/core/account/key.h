@@ -94,6 +94,8 @@ int key_check(struct accounts *accounts, const char *text, struct actor *out, st
  */
 int key_check_again(struct accounts *accounts, const char *id, enum key_scope scope,
                     struct error *err);
+/* The same for whoever needs to know what it may see: who it is now. */
+int key_get_actor(struct accounts *accounts, const char *id, struct actor *out, struct error *err);
 /* The same as key_check from memory alone, without blocking. */
 enum key_known {
     KEY_UNKNOWN, // the database would have to be asked

@@ -318,19 +318,27 @@ bool key_actor(const struct accounts *accounts, const struct key_record *key, st
     return true;
 }
 
+int key_get_actor(struct accounts *accounts, const char *id, struct actor *out, struct error *err)
+{
+    autokey key = {0};
+
+    if (!*id) {
+        accounts_local_actor(accounts, out);
+        return 0;
+    }
+    if (store_key_get(accounts->store, id, &key, err) < 0 && !error_is(err, ERROR_NOT_FOUND))
+        return -1;
+    if (key.id && !key.sandbox_id && key_actor(accounts, &key, out))
+        return 0;
+    return error_refuse(err, ERROR_UNAUTHORIZED, "key", "it was revoked or has expired");
+}
+
 int key_check_again(struct accounts *accounts, const char *id, enum key_scope scope,
                     struct error *err)
 {
     struct actor now = {0};
-    autokey key = {0};
 
-    if (!*id)
-        return 0;
-    if (store_key_get(accounts->store, id, &key, err) < 0 && !error_is(err, ERROR_NOT_FOUND))
-        return -1;
-    if (!key.id || !key_actor(accounts, &key, &now))
-        return error_refuse(err, ERROR_UNAUTHORIZED, "key", "it was revoked or has expired");
-    return actor_need(&now, scope, err);
+    return key_get_actor(accounts, id, &now, err) < 0 ? -1 : actor_need(&now, scope, err);
 }
 
 // A token acts for the key that made it, in one sandbox, as long as both are there.

@@ -10,6 +10,7 @@
 #include "core/sandbox/sandboxes.h"
 
 #include <openssl/sha.h>
+#include <stdio.h>
 #include <string.h>
 
 #define HOST_TRIES 64 // ports of the machine that turn out to be somebody else's
@@ -136,7 +137,8 @@ static int open_host_port(struct exposure *exposure, struct error *err)
                      "used up, or what was given up rests for a while; remove a port or try later");
 }
 
-static int put(struct exposure *exposure, const struct port_request *request, struct error *err)
+static int put(struct exposure *exposure, const struct actor *actor,
+               const struct port_request *request, struct error *err)
 {
     struct exposed *exposed = exposure->exposed;
     struct port_record *record = &exposure->record;
@@ -147,6 +149,7 @@ static int put(struct exposure *exposure, const struct port_request *request, st
     record->port = exposed->port;
     record->protocol = request->protocol;
     record->is_private = request->is_private;
+    record->key_id = request->is_private && *actor->key_id ? actor->key_id : NULL;
     record->created_at = exposed->created_at;
     if (exposure->is_new)
         return store_port_put(store, record, err);
@@ -169,6 +172,8 @@ static int show(struct exposure *exposure, struct error *err)
     exposed->is_private = record->is_private;
     exposed->token_expires_at = record->token_expires_at;
     memcpy(exposed->token_hash, record->token_hash, PORT_HASH);
+    (void)snprintf(exposed->key_id, sizeof exposed->key_id, "%s",
+                   record->key_id ? record->key_id : "");
     ports_index_token(exposure->ports, exposed, exposed->is_private);
     exposed->is_ready = true;
     return 0;
@@ -206,12 +211,13 @@ static bool needs_host_port(const struct exposure *exposure, const struct port_r
     return request->port != PORT_ALL && !is_named && !exposure->exposed->host_port;
 }
 
-static int make(struct exposure *exposure, const struct port_request *request, struct error *err)
+static int make(struct exposure *exposure, const struct actor *actor,
+                const struct port_request *request, struct error *err)
 {
     make_token(exposure, request);
     if (needs_host_port(exposure, request) && open_host_port(exposure, err) < 0)
         return -1;
-    return put(exposure, request, err) < 0 || show(exposure, err) < 0 ? -1 : 0;
+    return put(exposure, actor, request, err) < 0 || show(exposure, err) < 0 ? -1 : 0;
 }
 
 /* Where it was open to all and is private now, those who are in are put out. */
@@ -222,8 +228,8 @@ static void cut_others(const struct exposure *exposure, const struct port_reques
         exposure->ports->host.cut(exposure->ports->host.data, exposure->exposed);
 }
 
-int port_expose_new(struct ports *ports, const char *sandbox_id, const struct port_request *request,
-                    struct port_info *out, struct error *err)
+int port_expose_new(struct ports *ports, const struct actor *actor, const char *sandbox_id,
+                    const struct port_request *request, struct port_info *out, struct error *err)
 {
     struct exposure exposure = {.ports = ports};
 
@@ -231,7 +237,7 @@ int port_expose_new(struct ports *ports, const char *sandbox_id, const struct po
         return -1;
     if (begin(&exposure, sandbox_id, request, err) < 0)
         return -1;
-    int result = make(&exposure, request, err);
+    int result = make(&exposure, actor, request, err);
     if (result < 0) {
         undo(&exposure);
     } else {
@@ -250,7 +256,7 @@ int port_expose(struct ports *ports, const struct actor *actor, const char *sand
 
     if (port_check(request, err) < 0 ||
         lookup_sandbox(ports->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
-        port_expose_new(ports, sandbox_id, request, out, err) < 0)
+        port_expose_new(ports, actor, sandbox_id, request, out, err) < 0)
         return -1;
     if (!sandbox_is_over(sandbox))
         return 0;

@@ -61,14 +61,16 @@ void ports_free(struct ports *ports);
 int port_check(const struct port_request *request, struct error *err);
 
 /*
- * Exposes it; once this returns, its address works. One that is exposed already gets what is asked for now: a new token where it is
+ * Exposes it; once this returns, its address works. A token ends with the actor's key. One that is exposed already gets what is asked for now: a new token where it is
  * private. ERROR_FULL, noun "port": there are too many of this sandbox, or no port of the machine is left.
  */
 int port_expose(struct ports *ports, const struct actor *actor, const char *sandbox_id,
                 const struct port_request *request, struct port_info *out, struct error *err);
 /* The same for one that is being created. */
-int port_expose_new(struct ports *ports, const char *sandbox_id, const struct port_request *request,
-                    struct port_info *out, struct error *err);
+int port_expose_new(struct ports *ports, const struct actor *actor, const char *sandbox_id,
+                    const struct port_request *request, struct port_info *out, struct error *err);
+/* A key has ended, or may less: where it may not use sandboxes any more, tokens that it made end, and who came in by them is cut off. Any thread; does not wait. */
+void ports_look_at_key(struct ports *ports, const char *key_id);
 /* In the order in which they were exposed. Of a sandbox that is over there are none. */
 int port_list(struct ports *ports, const struct actor *actor, const char *sandbox_id,
               struct port_infos *out, struct error *err);

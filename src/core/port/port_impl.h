@@ -27,6 +27,7 @@ struct exposed {
     bool is_private, is_ready; // not ready: it is being made or changed
     unsigned char token_hash[PORT_HASH];
     int64_t token_expires_at;
+    char key_id[ID_TEXT]; // that the token ends with; "": none
     char token_key[TOKEN_KEY];
     struct id_entry by_token; // while it is private
     struct exposed *next;     // of its sandbox; holds a reference

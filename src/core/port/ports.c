@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/log_ids.h"
 #include "base/mem.h"
+#include "core/account/key.h"
 #include "core/port/port_impl.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_object.h"
@@ -13,6 +14,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
+#include <stdio.h>
 #include <string.h>
 
 struct exposed *exposed_new(const char *sandbox_id, uint16_t port)
@@ -275,6 +277,76 @@ static void on_over(void *data, const char *sandbox_id)
     }
 }
 
+// ---- keys that are over ----
+
+struct ended_key {
+    struct ports *ports;
+    char id[ID_TEXT];
+};
+
+/* A fault of the machine ends nothing. */
+static bool is_key_over(struct ports *ports, const char *key_id)
+{
+    struct error err = {0};
+    struct actor actor = {0};
+
+    if (key_get_actor(ports->sandboxes->accounts, key_id, &actor, &err) < 0)
+        return error_is(&err, ERROR_UNAUTHORIZED);
+    return !(actor.scopes & SCOPE_RUN);
+}
+
+/* The next whose token is still good and was made by this key; a reference. */
+static struct exposed *end_one(struct ports *ports, struct exposed **all, size_t count,
+                               size_t *place, const char *key_id, int64_t now)
+{
+    autolock(&ports->lock);
+    for (; *place < count; ++*place) {
+        struct exposed *exposed = all[*place];
+        if (!exposed->is_private || strcmp(exposed->key_id, key_id) != 0 ||
+            (exposed->token_expires_at && exposed->token_expires_at <= now))
+            continue;
+        exposed->token_expires_at = now;
+        if (ports->has_host)
+            ports->host.cut(ports->host.data, exposed);
+        return exposed_ref(exposed);
+    }
+    return NULL;
+}
+
+static size_t copy_all(struct ports *ports, struct exposed ***out);
+
+static void end_tokens(void *data)
+{
+    autofree struct ended_key *ended = data;
+    struct ports *ports = ended->ports;
+    autofree struct exposed **all = NULL;
+    int64_t now = (int64_t)clock_wall_ms();
+    struct exposed *exposed;
+    size_t place = 0;
+
+    if (!is_key_over(ports, ended->id))
+        return;
+    size_t count = copy_all(ports, &all);
+    while ((exposed = end_one(ports, all, count, &place, ended->id, now))) {
+        struct error err = {0};
+        if (store_port_end_token(ports->store, exposed->id, now, &err) < 0)
+            log_warn("the end of a port's token could not be recorded",
+                     F("error", (const char *)err.text)); // the next server looks at its key
+        exposed_free(exposed);
+    }
+    for (size_t i = 0; i < count; i++)
+        exposed_free(all[i]);
+}
+
+void ports_look_at_key(struct ports *ports, const char *key_id)
+{
+    struct ended_key *ended = xnew(struct ended_key);
+
+    ended->ports = ports;
+    (void)snprintf(ended->id, sizeof ended->id, "%s", key_id);
+    workers_run(ports->sandboxes->remover, WORKERS_SLOW, end_tokens, ended);
+}
+
 // ---- opening and closing ----
 
 static bool is_living(struct ports *ports, const char *sandbox_id)
@@ -296,6 +368,8 @@ static void adopt(struct ports *ports, const struct port_record *record)
     exposed->is_private = record->is_private;
     exposed->token_expires_at = record->token_expires_at;
     memcpy(exposed->token_hash, record->token_hash, PORT_HASH);
+    (void)snprintf(exposed->key_id, sizeof exposed->key_id, "%s",
+                   record->key_id ? record->key_id : "");
     exposed->is_ready = true;
     if (slot)
         slot->is_used = true;
@@ -314,6 +388,8 @@ static int load(struct ports *ports, struct error *err)
         struct port_record *record = &found.rows[i];
         struct host_slot *slot = ports_slot(ports, (uint16_t)record->host_port);
         if (record->released_at == 0 && is_living(ports, record->sandbox_id)) {
+            if (record->key_id && is_key_over(ports, record->key_id))
+                record->token_expires_at = 1; // long ago
             autolock(&ports->lock);
             adopt(ports, record);
             continue;

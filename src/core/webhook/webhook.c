@@ -16,12 +16,13 @@
 #include <string.h>
 
 struct webhooks *webhooks_new(const struct core_settings *settings, struct store *store,
-                              struct event_channel *events)
+                              struct accounts *accounts, struct event_channel *events)
 {
     struct webhooks *webhooks = xnew(struct webhooks);
 
     webhooks->settings = settings;
     webhooks->store = store;
+    webhooks->accounts = accounts;
     webhooks->events = events;
     lock_init(&webhooks->lock, LOCK_WEBHOOKS);
     return webhooks;
@@ -206,6 +207,8 @@ int webhook_change(struct webhooks *webhooks, const struct actor *actor, const c
     next.sandbox_id = request->sandbox_id ? none_if_empty(request->sandbox_id) : record.sandbox_id;
     next.is_enabled = request->is_enabled ? *request->is_enabled : record.is_enabled;
     next.updated_at = (int64_t)clock_wall_ms();
+    if (next.is_enabled && !record.is_enabled)
+        next.key_id = none_if_empty(actor->key_id);
     if (request->is_secret_new) {
         make_secret(secret);
         next.secret = secret;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Webhooks: who is told of events over HTTP. This room knows whom, of what, and how far that is; src/hook sends. A webhook is told of what
- * its maker may see.
+ * its maker could see when it was made and its key may see now, and ends with that key.
  * Threads: any but loops.
  */
 #pragma once
@@ -10,6 +10,7 @@
 #include "core/account/actor.h"
 #include "core/webhook/webhook_info.h"
 
+struct accounts;
 struct core_settings;
 struct event_channel;
 struct store;
@@ -26,7 +27,7 @@ struct webhooks;
 #define WEBHOOK_SECRET_LETTERS 52 // 260 random bits
 
 struct webhooks *webhooks_new(const struct core_settings *settings, struct store *store,
-                              struct event_channel *events);
+                              struct accounts *accounts, struct event_channel *events);
 void webhooks_free(struct webhooks *webhooks);
 
 /* What is wanted; NULL: as it is, or none. */
@@ -47,7 +48,7 @@ int webhook_list(struct webhooks *webhooks, const struct actor *actor, const str
                  struct webhook_infos *out, struct error *err);
 int webhook_get(struct webhooks *webhooks, const struct actor *actor, const char *id,
                 struct webhook_info *out, struct error *err);
-/* What was given is different then; it is tried at once where it was failing. Enabled again, it goes on where it was. */
+/* What was given is different then; it is tried at once where it was failing. Enabled again, it goes on where it was, and is the key's that enabled it. */
 int webhook_change(struct webhooks *webhooks, const struct actor *actor, const char *id,
                    const struct webhook_request *request, struct webhook_info *out,
                    struct error *err);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "core/account/key.h"
 #include "core/event/event.h"
 #include "core/event/event_kind.h"
 #include "core/webhook/webhook_impl.h"
@@ -18,6 +19,8 @@
 #define LONGEST_MS ((int64_t)3600 * 1000)
 #define DOUBLINGS 12 // until it is longer than the longest
 #define GAVE_UP "nothing could be delivered for a day"
+#define KEY_ENDED "its key was revoked or has expired"
+#define KEY_BLIND "its key may not read all events of its owner any more"
 
 int webhooks_enabled(struct webhooks *webhooks, struct webhook_infos *out, unsigned *version,
                      struct error *err)
@@ -172,6 +175,47 @@ static int put_all(struct webhooks *webhooks, const struct webhook_info *next,
                  store_commit(&together, err) == 0;
     while (!is_put && store_again(&together, err));
     return is_put ? 0 : -1;
+}
+
+static int turn_off(struct webhooks *webhooks, struct webhook_info *hook, const char *reason,
+                    struct error *err)
+{
+    struct webhook_info next = *hook; // strings are borrowed
+    struct store *store = webhooks->store;
+    int64_t now = (int64_t)clock_wall_ms();
+    autotransaction together = {0};
+    bool is_put;
+
+    next.is_enabled = false;
+    const struct webhook_record progress = progress_of(&next, reason);
+    do
+        is_put = store_begin(store, STORE_FAST, &together, err) == 0 &&
+                 store_webhook_progress(store, &progress, err) == 0 &&
+                 put_disabled(webhooks, &next, reason, now, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    if (!is_put)
+        return error_wrap(err, "turn off webhook '%s'", hook->id);
+    hook->is_enabled = false;
+    return 0;
+}
+
+int webhook_admit(struct webhooks *webhooks, struct webhook_info *hook, struct actor *out,
+                  bool *is_off, struct error *err)
+{
+    const char *key_id = hook->key_id ? hook->key_id : "";
+
+    *is_off = false;
+    if (key_get_actor(webhooks->accounts, key_id, out, err) < 0) {
+        if (!error_is(err, ERROR_UNAUTHORIZED))
+            return -1;
+        *err = (struct error){0};
+        *is_off = true;
+        return turn_off(webhooks, hook, KEY_ENDED, err);
+    }
+    // Which labels the sandbox of an event has is not known here.
+    *is_off = !(out->scopes & SCOPE_READ) || *out->selector || out->tools;
+    return *is_off ? turn_off(webhooks, hook, KEY_BLIND, err) : 0;
 }
 
 int webhook_settle(struct webhooks *webhooks, struct webhook_info *hook,

@@ -16,7 +16,13 @@ unsigned webhooks_version(struct webhooks *webhooks);
 /* Calls fn(data) when it becomes another; it must be quick. NULL: nobody any more; when that returns, fn is not running. */
 void webhooks_on_change(struct webhooks *webhooks, void (*fn)(void *data), void *data);
 
-/* Whether it is to be told of this one. */
+/*
+ * Who it is told as, now: its key. *is_off: that has ended or sees nothing any more, so the webhook was turned off, with an event, and `hook` says so.
+ */
+int webhook_admit(struct webhooks *webhooks, struct webhook_info *hook, struct actor *out,
+                  bool *is_off, struct error *err);
+
+/* Whether it is to be told of this one, as far as it says itself. */
 bool webhook_wants(const struct webhook_info *hook, const struct event_info *event);
 
 /* What became of one attempt. */

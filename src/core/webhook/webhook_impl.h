@@ -14,6 +14,7 @@
 struct webhooks {
     const struct core_settings *settings;
     struct store *store;
+    struct accounts *accounts;
     struct event_channel *events;
     atomic_uint changes;
     struct lock lock; // guards the two below

@@ -27,7 +27,7 @@ static void open_webhooks(void)
 
     hub = hub_new();
     CHECK_OK(event_channel_open(store, hub, &channel, &err), err);
-    webhooks = webhooks_new(&settings, store, channel);
+    webhooks = webhooks_new(&settings, store, NULL, channel);
 }
 
 static void close_webhooks(void)
