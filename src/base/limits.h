@@ -41,7 +41,8 @@ struct limits {
         X(max_processes, "max-processes", 0, OPTION_INTEGER, "N", "MAX_PROCESSES", 0, 512,         \
           4000000, "processes and threads in a sandbox; 0 is no limit (default 512)",              \
           "most-processes", "MOST_PROCESSES",                                                      \
-          "the most processes a sandbox can ask for (default: what --sandboxes-processes leaves)")
+          "the most processes a sandbox can ask for (default: an eighth of "                       \
+          "--sandboxes-processes)")
 
 /* What a sandbox gets that asks for nothing. */
 #define LIMITS_USUAL(member, name, letter, type, argument, variable, least, usual, ...)            \

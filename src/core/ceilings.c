@@ -8,7 +8,19 @@
 #include "core/core.h"
 #include "engine/box.h"
 
+#define PROCESSES_SHARE 8                  // of all sandboxes together, so much is one's
 #define SERVER_BYTES ((uint64_t)128 << 20) // what the server itself needs at any time
+
+/* What one sandbox may ask for where nobody says otherwise: with all of them, it would leave none to others. */
+static int64_t share_of_processes(const struct core_settings *settings)
+{
+    int64_t share = settings->boxes_processes / PROCESSES_SHARE;
+    int64_t least = settings->limits.max_processes;
+
+    if (share < least)
+        share = least;
+    return share < settings->boxes_processes ? share : settings->boxes_processes;
+}
 
 static int settle_limits(struct core *core, struct error *err)
 {
@@ -25,7 +37,7 @@ static int settle_limits(struct core *core, struct error *err)
     if (settings->boxes_processes == 0)
         settings->boxes_processes = room.max_processes;
     room.memory_bytes = settings->boxes_memory_bytes;
-    room.max_processes = settings->boxes_processes;
+    room.max_processes = share_of_processes(settings);
     room.disk_bytes = (int64_t)space.total_bytes;
     *most = limits_or_default(most, &room);
     settings->limits = limits_lower_to(&settings->limits, most);

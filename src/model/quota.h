@@ -9,8 +9,9 @@
 /* As a bound, 0 is none. */
 struct quota {
     int64_t sandboxes;    // alive at once
-    int64_t memory_bytes; // these three: the limits of living sandboxes, added up
+    int64_t memory_bytes; // these four: the limits of living sandboxes, added up
     int64_t cpu_millicores;
-    int64_t disk_bytes;
-    int64_t runs_per_day; // commands since midnight UTC
+    int64_t disk_bytes; // and what snapshots and checkpoints take
+    int64_t processes;
+    int64_t runs_per_day; // commands and runs of code since midnight UTC
 };

@@ -79,8 +79,11 @@ static const struct option_row create_rows[] = {
     ROW("max-cpu", OPTION_CPU, quota.cpu_millicores, "CPU", NULL,
         "processors of all its sandboxes together"),
     ROW("max-disk", OPTION_SIZE, quota.disk_bytes, "SIZE", NULL,
-        "disk of all its sandboxes together"),
-    ROW("max-runs", OPTION_INTEGER, quota.runs_per_day, "N", NULL, "commands it may run in a day"),
+        "disk of all its sandboxes, snapshots and checkpoints together"),
+    ROW("max-processes", OPTION_INTEGER, quota.processes, "N", NULL,
+        "processes of all its sandboxes together"),
+    ROW("max-runs", OPTION_INTEGER, quota.runs_per_day, "N", NULL,
+        "commands and code it may run in a day"),
     JSON_ROW,
     DATA_ROW,
     {0},
@@ -133,7 +136,7 @@ static void write_quota(struct json_writer *json, const struct quota *quota)
     } figures[] = {
         {"sandboxes", quota->sandboxes},          {"memoryBytes", quota->memory_bytes},
         {"cpuMillicores", quota->cpu_millicores}, {"diskBytes", quota->disk_bytes},
-        {"runsPerDay", quota->runs_per_day},
+        {"processes", quota->processes},          {"runsPerDay", quota->runs_per_day},
     };
 
     json_key(json, "quotas");

@@ -15,6 +15,7 @@ static const struct field organisation_fields[] = {
     {"max_memory_bytes", FIELD_NUMBER, 1, AT(ceilings.memory_bytes)},
     {"max_cpu_millicores", FIELD_NUMBER, 1, AT(ceilings.cpu_millicores)},
     {"max_disk_bytes", FIELD_NUMBER, 1, AT(ceilings.disk_bytes)},
+    {"max_processes", FIELD_NUMBER, 1, AT(ceilings.processes)},
     {"max_runs_per_day", FIELD_NUMBER, 1, AT(ceilings.runs_per_day)},
 };
 #undef AT

@@ -26,6 +26,7 @@ static const struct field fields[] = {
     {"max_memory_bytes", FIELD_NUMBER, KEY_PART_ABOUT, AT(quota.memory_bytes)},
     {"max_cpu_millicores", FIELD_NUMBER, KEY_PART_ABOUT, AT(quota.cpu_millicores)},
     {"max_disk_bytes", FIELD_NUMBER, KEY_PART_ABOUT, AT(quota.disk_bytes)},
+    {"max_processes", FIELD_NUMBER, KEY_PART_ABOUT, AT(quota.processes)},
     {"max_runs_per_day", FIELD_NUMBER, KEY_PART_ABOUT, AT(quota.runs_per_day)},
     {"created_at", FIELD_NUMBER, 0, AT(created_at)},
     {"used_at", FIELD_NUMBER, 0, AT(used_at)},

@@ -37,33 +37,79 @@ static int take_count(void *data, const struct sql_value *row, size_t n_columns,
     return 0;
 }
 
-/* Of all, and of organisation $2; $1 is enough. */
-static const char *const count_queries[][2] = {
+/* Of all, of organisation $2, and of its member $3; $1 is enough. */
+static const char *const count_queries[][3] = {
     [KEPT_STREAMS] =
         {"SELECT count(*) FROM (SELECT 1 FROM streams WHERE kind = 'user' LIMIT $1) AS found",
          "SELECT count(*) FROM (SELECT 1 FROM streams WHERE kind = 'user' AND organisation = $2 "
-         "LIMIT $1) AS found"},
+         "LIMIT $1) AS found",
+         "SELECT count(*) FROM (SELECT 1 FROM streams WHERE kind = 'user' AND organisation = $2 "
+         "AND member = $3 LIMIT $1) AS found"},
     [KEPT_SNAPSHOTS] =
         {"SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE deleted_at = 0 AND is_step = 0 "
          "LIMIT $1) AS found",
          "SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE deleted_at = 0 AND is_step = 0 AND "
-         "organisation = $2 LIMIT $1) AS found"},
+         "organisation = $2 LIMIT $1) AS found",
+         "SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE deleted_at = 0 AND is_step = 0 AND "
+         "organisation = $2 AND member = $3 LIMIT $1) AS found"},
     [KEPT_CHECKPOINTS] =
         {"SELECT count(*) FROM (SELECT 1 FROM checkpoints LIMIT $1) AS found",
          "SELECT count(*) FROM (SELECT 1 FROM sandboxes, checkpoints WHERE ended_at = 0 AND "
-         "organisation = $2 AND sandbox_id = sandboxes.id LIMIT $1) AS found"},
+         "organisation = $2 AND sandbox_id = sandboxes.id LIMIT $1) AS found",
+         "SELECT count(*) FROM (SELECT 1 FROM sandboxes, checkpoints WHERE ended_at = 0 AND "
+         "organisation = $2 AND member = $3 AND sandbox_id = sandboxes.id LIMIT $1) AS found"},
+    [KEPT_BUILDS] =
+        {"SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE state = 'building' LIMIT $1) AS "
+         "found",
+         "SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE state = 'building' AND organisation "
+         "= $2 LIMIT $1) AS found",
+         "SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE state = 'building' AND organisation "
+         "= $2 AND member = $3 LIMIT $1) AS found"},
 };
 
 int store_count_kept(struct store *store, enum store_kept kind, const char *organisation,
-                     int64_t enough, int64_t *out, struct error *err)
+                     const char *member, int64_t enough, int64_t *out, struct error *err)
 {
-    struct sql_value args[] = {sql_number(enough), sql_text(organisation)};
+    struct sql_value args[] = {sql_number(enough), sql_text(organisation), sql_text(member)};
+    size_t whose = organisation && member ? 2 : organisation ? 1 : 0;
+    autocall call = {.store = store};
+
+    if (store_call_read(&call, err) < 0 || store_run(&call, count_queries[kind][whose], args,
+                                                     whose + 1, take_count, out, NULL, err) < 0)
+        return error_wrap(err, "count what is kept");
+    return 0;
+}
+
+int store_saved_bytes(struct store *store, const char *organisation, const char *key_id,
+                      int64_t *out, struct error *err)
+{
+    struct sql_value args[] = {sql_text(organisation), sql_text(key_id)};
     autocall call = {.store = store};
 
     if (store_call_read(&call, err) < 0 ||
-        store_run(&call, count_queries[kind][organisation != NULL], args, organisation ? 2 : 1,
-                  take_count, out, NULL, err) < 0)
-        return error_wrap(err, "count what is kept");
+        store_run(
+            &call,
+            key_id
+                ? "SELECT CAST(coalesce(sum(size_bytes), 0) AS BIGINT) FROM layers WHERE name IN "
+                  "(SELECT mine.layer FROM snapshots, layer_uses AS mine WHERE organisation = $1 "
+                  "AND key_id = $2 AND deleted_at = 0 AND is_step = 0 AND mine.user_id = "
+                  "snapshots.id AND NOT EXISTS (SELECT 1 FROM layer_uses AS other, snapshots AS "
+                  "older WHERE other.layer = mine.layer AND older.id = other.user_id AND "
+                  "older.deleted_at = 0 AND older.is_step = 0 AND older.created_at < "
+                  "snapshots.created_at AND coalesce(older.key_id, '') <> $2) "
+                  "UNION SELECT layer_uses.layer FROM sandboxes, checkpoints, layer_uses WHERE "
+                  "ended_at = 0 "
+                  "AND organisation = $1 AND key_id = $2 AND sandbox_id = sandboxes.id AND user_id "
+                  "= checkpoints.id)"
+                : "SELECT CAST(coalesce(sum(size_bytes), 0) AS BIGINT) FROM layers WHERE name IN "
+                  "(SELECT layer FROM snapshots, layer_uses WHERE organisation = $1 AND deleted_at "
+                  "= 0 AND is_step = 0 AND user_id = snapshots.id "
+                  "UNION SELECT layer_uses.layer FROM sandboxes, checkpoints, layer_uses WHERE "
+                  "ended_at = 0 "
+                  "AND organisation = $1 AND sandbox_id = sandboxes.id AND user_id = "
+                  "checkpoints.id)",
+            args, key_id ? 2 : 1, take_count, out, NULL, err) < 0)
+        return error_wrap(err, "add up what snapshots take");
     return 0;
 }
 

@@ -27,10 +27,18 @@ enum store_kept {
     KEPT_STREAMS, // of users
     KEPT_SNAPSHOTS,
     KEPT_CHECKPOINTS,
+    KEPT_BUILDS, // of snapshots, announced or under way
 };
 
-/* How many there are, of this organisation (NULL: of all), counted up to `enough`. */
+/* How many there are, of the organisation and member (each NULL: of all), counted up to `enough`. */
 int store_count_kept(struct store *store, enum store_kept kind, const char *organisation,
-                     int64_t enough, int64_t *out, struct error *err);
+                     const char *member, int64_t enough, int64_t *out, struct error *err);
+
+/*
+ * What the layers take that snapshots and checkpoints of this key (NULL: of the whole organisation) have: a layer that an older snapshot of another key has too is that one's. Without what
+ * builds keep of their steps.
+ */
+int store_saved_bytes(struct store *store, const char *organisation, const char *key_id,
+                      int64_t *out, struct error *err);
 
 int store_space_get(struct store *store, struct store_space *out, struct error *err);

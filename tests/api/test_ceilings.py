@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 import server as servers
-from client import check_error, until
+from client import Client, check_error, until
 
 MEBI = 1 << 20
 TOGETHER = 384 * MEBI
@@ -144,3 +144,75 @@ def test_all_sandboxes_together_take_no_more_than_they_may_and_the_server_lives_
         assert sandbox.delete().status in (200, 204)
     assert own().run("echo", "alive").stdout == b"alive\n"
     assert low.is_alive()
+
+
+# ---- one owner leaves room for others ----
+
+@pytest.fixture
+def owners(low):
+    """Two members of the organisation."""
+    made = [low.client.post("/api/v1/keys", {"owner": owner}).json for owner in ("ann", "ben")]
+    yield [Client(low.client.port, key["key"]) for key in made]
+    for key in made:
+        low.client.delete(f"/api/v1/keys/{key['id']}")
+
+
+def test_one_owner_has_half_of_all_streams(owners):
+    ann, ben = owners
+    first = ann.new_stream("first")
+    refused = ann.post("/stream", {"name": "second"})
+    assert refused.status == 429 and "1 streams are as many as one owner may have here, half of all" in refused.body.decode(), str(refused)
+    second = ben.new_stream("second")
+    for client, id in ((ann, first), (ben, second)):
+        assert client.delete(f"/stream/{id}").status < 300
+
+
+def test_one_owner_has_half_of_all_snapshots_and_checkpoints(owners, made_snapshots):
+    for kind, path, body in (("snapshots", "snapshots", lambda n: {"name": f"half-{n}"}), ("checkpoints", "checkpoints", lambda n: {"name": f"half-{n}"})):
+        boxes = [owner.create(resources={"memory": "64Mi", "disk": "64Mi"}) for owner in owners]
+        try:
+            answers = []
+            for owner, box in zip(owners, boxes):
+                for number in range(2):
+                    answers.append(owner.post(f"/api/v1/sandboxes/{box.id}/{path}", body(number)))
+                    if kind == "snapshots" and answers[-1].status == 201:
+                        made_snapshots.append(answers[-1].json["id"])
+            assert [answer.status for answer in answers] == [201, 429, 201, 429], (kind, [str(answer) for answer in answers])
+            assert "half of all" in answers[1].json["detail"]
+        finally:
+            for box in boxes:
+                box.delete()
+
+
+@pytest.fixture
+def made_snapshots(low):
+    ids = []
+    yield ids
+    for id in ids:
+        assert low.client.delete(f"/api/v1/snapshots/{id}").status == 204
+
+
+def test_one_owner_announces_so_many_builds_and_no_more(api):
+    keys = [api.post("/api/v1/keys", {"owner": owner}).json for owner in ("ann", "ben")]
+    ann, ben = (Client(api.port, key["key"]) for key in keys)
+    before, Client.on_answer = Client.on_answer, None
+    try:
+        answers = [ann.post("/v3/templates", {"name": f"flood-{number}"}) for number in range(18)]
+        assert [answer.status for answer in answers] == [202] * 16 + [429] * 2, [str(answer) for answer in answers]
+        assert ben.post("/v3/templates", {"name": "flood"}).status == 202
+        for client, name in [(ann, f"flood-{number}") for number in range(16)] + [(ben, "flood")]:
+            assert client.delete(f"/templates/{name}").status == 204
+        assert ann.post("/v3/templates", {"name": "flood"}).status == 202
+        ann.delete("/templates/flood")
+    finally:
+        Client.on_answer = before
+        for key in keys:
+            api.delete(f"/api/v1/keys/{key['id']}")
+
+
+def test_one_sandbox_cannot_ask_for_the_processes_of_all(api):
+    limits = api.get("/api/v1/system/limits").json
+    together, one = limits["server"]["maxProcesses"], limits["sandbox"]["maxProcesses"]
+    assert one == max(together // 8, 512)
+    answer = api.post("/api/v1/sandboxes", {"limits": {"maxProcesses": together}})
+    assert answer.status == 400 and "--most-processes" in answer.json["detail"], str(answer)

@@ -371,6 +371,23 @@ def test_an_announced_build_is_over_after_an_hour(own_server):
     server.end()
 
 
+def test_an_announced_build_that_nobody_begins_is_gone_after_a_quarter_of_an_hour(own_server):
+    import sqlite3
+    server, made = own_server(), []
+    left, begun = (begin(server.client, made, name=name) for name in ("left", "begun"))
+    assert upload(server.client, begun, tar_of(member("a", b"a"))).status == 200
+    assert server.stop() == 0
+    with sqlite3.connect(server.data / "burrow.db") as database:
+        database.execute("UPDATE snapshots SET created_at = created_at - 960000, updated_at = updated_at - 960000")
+    database.close()
+    server.listen = f"127.0.0.1:{server.port}"
+    server.start()
+    begin(server.client, made, name="next")  # who comes next is not refused for it
+    check_error(finish(server.client, left), 404, "SNAPSHOT_NOT_FOUND")
+    assert finish(server.client, begun).status == 200
+    server.end()
+
+
 def test_an_upload_without_an_end_is_cut(own_server):
     server, made = own_server(options=["--file-limit", "1Mi"]), []
     begun = begin(server.client, made)

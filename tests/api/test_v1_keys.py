@@ -309,14 +309,16 @@ def test_a_key_for_sandboxes_with_some_labels(api, make):
 # ---- quotas ----
 
 def test_quotas_of_a_key(make):
-    key = make(owner="alice", quotas={"sandboxes": 2, "memoryBytes": "600Mi", "cpuMillicores": 1500, "diskBytes": "3Gi"})
+    key = make(owner="alice", quotas={"sandboxes": 2, "memoryBytes": "600Mi", "cpuMillicores": 1500, "diskBytes": "3Gi", "processes": 1100})
     small = {"resources": {"memory": "200Mi", "cpu": "500m", "disk": "1Gi"}}
     first = key.create(**small)
     used = key.get("/api/v1/quotas").json["key"]["used"]
-    assert used == {"sandboxes": 1, "memoryBytes": 200 << 20, "cpuMillicores": 500, "diskBytes": 1 << 30, "runsToday": 0}
+    assert used == {"sandboxes": 1, "memoryBytes": 200 << 20, "cpuMillicores": 500, "diskBytes": 1 << 30, "processes": 512, "runsToday": 0}
     for more, word in (({"memory": "401Mi"}, "memory"), ({"cpu": "1100m"}, "cpu"), ({"disk": "2500Mi"}, "disk")):
         answer = key.post("/sandbox", {"resources": {**small["resources"], **more}})
         assert answer.status == 429 and word in answer.json["message"] and "in use" in answer.json["message"], str(answer)
+    answer = key.post("/api/v1/sandboxes", {"limits": {"memoryBytes": "64Mi", "cpuMillicores": 100, "diskBytes": "64Mi", "maxProcesses": 600}})
+    assert answer.status == 429 and "quota for processes is 1100: 512 in use, 600 more" in answer.json["detail"], str(answer)
     second = key.create(**small)
     answer = key.post("/sandbox", small)
     assert answer.status == 429 and "quota for sandboxes is 2: 2 in use" in answer.json["message"], str(answer)
@@ -325,7 +327,44 @@ def test_quotas_of_a_key(make):
     key.create(**small).delete()
     second.delete()
     until(lambda: key.get("/api/v1/quotas").json["key"]["used"]
-          == {"sandboxes": 0, "memoryBytes": 0, "cpuMillicores": 0, "diskBytes": 0, "runsToday": 0}, "nothing to be counted")
+          == {"sandboxes": 0, "memoryBytes": 0, "cpuMillicores": 0, "diskBytes": 0, "processes": 0, "runsToday": 0}, "nothing to be counted")
+
+
+def test_what_is_saved_counts_for_the_disk_of_its_key(make):
+    key = make(owner="alice", quotas={"diskBytes": "200Mi"})
+    small = {"resources": {"memory": "64Mi", "disk": "100Mi"}}
+    fill = "head -c 60M /dev/urandom >/workspace/big"
+
+    def used():
+        return key.get("/api/v1/quotas").json["key"]["used"]["diskBytes"] >> 20
+
+    made = []
+    first = key.create(**small)
+    assert first.sh(fill).exit_code == 0
+    answer = key.post(f"/api/v1/sandboxes/{first.id}/snapshots", {"name": "saved-1"})
+    assert answer.status == 201, str(answer)
+    made.append(answer.json["id"])
+    assert used() == 160
+    first.delete()
+    until(lambda: used() == 60, "the sandbox to be counted no more")
+    second = key.create(**small)
+    assert second.sh(fill).exit_code == 0
+    for path in ("snapshots", "checkpoints"):
+        refused = key.post(f"/api/v1/sandboxes/{second.id}/{path}", {"name": "saved-2"})
+        assert refused.status == 429 and "quota for disk is 200Mi" in refused.json["detail"], str(refused)
+    assert used() == 160
+    assert key.post("/sandbox", small).status == 429
+    assert key.delete(f"/api/v1/snapshots/{made[0]}").status == 204
+    assert key.post(f"/api/v1/sandboxes/{second.id}/checkpoints", {"name": "saved-2"}).status == 201
+    assert used() == 160
+    second.delete()
+    until(lambda: used() == 0, "nothing to be counted")
+
+
+def test_the_use_of_all_is_for_those_who_see_all(api, make):
+    alone = make(owner="alice", scopes=["read"]).get("/api/v1/quotas").json
+    assert "organisation" not in alone and alone["key"]["used"]["sandboxes"] == 0
+    assert "sandboxes" in make(owner="alice", scopes=["read", "organisation"]).get("/api/v1/quotas").json["organisation"]["used"]
 
 
 def test_the_last_place_is_taken_once(make):

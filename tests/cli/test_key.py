@@ -157,11 +157,11 @@ def test_burrow_alone_says_where_it_looked_for_the_server(tmp_path):
 
 def test_a_key_with_an_owner_scopes_and_quotas(key):
     done = key("create", "--json", "--owner", "alice", "--scopes", "read,run", "--runtimes", "base,host", "--no-network", "--max-sandboxes", "5",
-               "--max-memory", "2Gi", "--max-cpu", "1500m", "--max-disk", "10Gi", "--max-runs", "100")
+               "--max-memory", "2Gi", "--max-cpu", "1500m", "--max-disk", "10Gi", "--max-processes", "2000", "--max-runs", "100")
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     assert (made["owner"], made["scopes"], made["runtimes"], made["network"], made["admin"]) == ("alice", ["read", "run"], ["base", "host"], False, False)
-    assert made["quotas"] == {"sandboxes": 5, "memoryBytes": 2 << 30, "cpuMillicores": 1500, "diskBytes": 10 << 30, "runsPerDay": 100}
+    assert made["quotas"] == {"sandboxes": 5, "memoryBytes": 2 << 30, "cpuMillicores": 1500, "diskBytes": 10 << 30, "processes": 2000, "runsPerDay": 100}
     listed = key("list").stdout
     assert "alice" in listed and "read run" in listed
     [entry] = [entry for entry in json.loads(key("list", "--json").stdout) if entry["id"] == made["id"]]

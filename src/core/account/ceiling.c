@@ -12,6 +12,7 @@ static const struct {
     [KEPT_STREAMS] = {"stream", "streams"},
     [KEPT_SNAPSHOTS] = {"snapshot", "snapshots"},
     [KEPT_CHECKPOINTS] = {"checkpoint", "checkpoints"},
+    [KEPT_BUILDS] = {"snapshot", "builds"},
 };
 
 static int check(struct store *store, enum store_kept kind, int64_t most, const char *organisation,
@@ -21,7 +22,7 @@ static int check(struct store *store, enum store_kept kind, int64_t most, const 
 
     if (most == 0)
         return 0;
-    if (store_count_kept(store, kind, organisation, most, &have, err) < 0)
+    if (store_count_kept(store, kind, organisation, NULL, most, &have, err) < 0)
         return -1;
     if (have < most)
         return 0;
@@ -30,6 +31,24 @@ static int check(struct store *store, enum store_kept kind, int64_t most, const 
                         "--%s-%s",
                         most, names[kind].plural, organisation ? " for one organisation" : "",
                         organisation ? "organisation" : "max", names[kind].plural);
+}
+
+static int check_member(struct store *store, enum store_kept kind, int64_t most,
+                        const struct owner *owner, struct error *err)
+{
+    int64_t share = most > 1 ? most / 2 : most;
+    int64_t have = 0;
+
+    if (share == 0 || !owner->member)
+        return 0;
+    if (store_count_kept(store, kind, owner->organisation, owner->member, share, &have, err) < 0)
+        return -1;
+    if (have < share)
+        return 0;
+    return error_refuse(err, ERROR_FULL, names[kind].noun,
+                        "%" PRId64 " %s are as many as one owner may have here, half of all: "
+                        "remove some",
+                        share, names[kind].plural);
 }
 
 int64_t ceiling_time(int64_t ms, int64_t ceiling_ms)
@@ -51,9 +70,12 @@ int ceiling_check_time(const char *setting, int64_t ms, int64_t ceiling_ms, stru
 }
 
 int ceiling_check(struct store *store, enum store_kept kind, int64_t most,
-                  int64_t organisation_most, const char *organisation, struct error *err)
+                  int64_t organisation_most, const struct owner *owner, struct error *err)
 {
-    if (check(store, kind, organisation_most, organisation, err) < 0)
+    bool is_less = most && (!organisation_most || most < organisation_most);
+
+    if (check_member(store, kind, is_less ? most : organisation_most, owner, err) < 0 ||
+        check(store, kind, organisation_most, owner->organisation, err) < 0)
         return -1;
     return check(store, kind, most, NULL, err);
 }

@@ -17,8 +17,8 @@ int64_t ceiling_time(int64_t ms, int64_t ceiling_ms);
 int ceiling_check_time(const char *setting, int64_t ms, int64_t ceiling_ms, struct error *err);
 
 /*
- * ERROR_FULL, with the setting to raise, when there are `most` of them, or `organisation_most` of the organisation's; 0: no limit. Whoever asks at
- * the same time may get one too many.
+ * ERROR_FULL, with the setting to raise, when there are `most` of them, or `organisation_most` of the organisation's; 0: no limit. One member has at most half of
+ * what there may be, so that others have some. Whoever asks at the same time may get one too many.
  */
 int ceiling_check(struct store *store, enum store_kept kind, int64_t most,
-                  int64_t organisation_most, const char *organisation, struct error *err);
+                  int64_t organisation_most, const struct owner *owner, struct error *err);

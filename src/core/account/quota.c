@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "core/account/account_impl.h"
+#include "store/space_counts.h"
 #include "store/usage_days.h"
 
 #include <inttypes.h>
@@ -22,6 +23,7 @@ struct holder {
     char id[ID_TEXT];
     struct quota used; // runs_per_day: of `day`
     int64_t day;       // 0: nobody has asked for its runs yet
+    int64_t saving;    // bytes that are being saved
 };
 
 struct quotas {
@@ -73,6 +75,8 @@ static const struct figure {
     {offsetof(struct quota, cpu_millicores), offsetof(struct limits, cpu_millicores), "cpu",
      OPTION_CPU},
     {offsetof(struct quota, disk_bytes), offsetof(struct limits, disk_bytes), "disk", OPTION_SIZE},
+    {offsetof(struct quota, processes), offsetof(struct limits, max_processes), "processes",
+     OPTION_INTEGER},
     {offsetof(struct quota, runs_per_day), 0, "runs per day", OPTION_INTEGER},
 };
 #define RUNS (ARRAY_SIZE(figures) - 1) // the last one
@@ -87,7 +91,8 @@ static struct quota amounts_of(const struct limits *limits, int64_t sandboxes)
     return (struct quota){.sandboxes = sandboxes,
                           .memory_bytes = limits->memory_bytes,
                           .cpu_millicores = limits->cpu_millicores,
-                          .disk_bytes = limits->disk_bytes};
+                          .disk_bytes = limits->disk_bytes,
+                          .processes = limits->max_processes};
 }
 
 static void add(struct quota *to, const struct quota *more, int sign)
@@ -165,7 +170,7 @@ static void charge(struct quotas *quotas, const char *id, const struct quota *mo
         return;
     struct holder *holder = need_holder(quotas, id);
     add(&holder->used, more, sign);
-    if (holder->used.sandboxes > 0 || holder->day)
+    if (holder->used.sandboxes > 0 || holder->day || holder->saving)
         return;
     id_table_remove(&quotas->holders, &holder->entry);
     free(holder);
@@ -177,16 +182,54 @@ static struct quota used_by(struct quotas *quotas, const char *id)
     return holder ? holder->used : (struct quota){0};
 }
 
+/* ---- what is saved ---- */
+
+/* Bytes on the disk outside of sandboxes; 0 where nobody asks. */
+struct saved {
+    int64_t key, organisation;
+};
+
+static struct quota ceilings_of(struct quotas *quotas)
+{
+    autolock(&quotas->lock);
+    return quotas->ceilings;
+}
+
+static int load_saved(struct accounts *accounts, const struct actor *actor, const char *key_id,
+                      const char *organisation, struct saved *out, struct error *err)
+{
+    bool has_key = actor && *key_id && actor->quota.disk_bytes;
+    bool has_ceiling = actor && ceilings_of(accounts->quotas).disk_bytes;
+
+    *out = (struct saved){0};
+    if (has_key && store_saved_bytes(accounts->store, organisation, key_id, &out->key, err) < 0)
+        return -1;
+    return has_ceiling
+               ? store_saved_bytes(accounts->store, organisation, NULL, &out->organisation, err)
+               : 0;
+}
+
+// Under the lock.
+static void add_saved(struct quotas *quotas, const char *id, int64_t bytes, struct quota *used)
+{
+    const struct holder *holder = *id ? find_holder(quotas, id) : NULL;
+
+    used->disk_bytes += bytes + (holder ? holder->saving : 0);
+}
+
 /* ---- sandboxes ---- */
 
 static int check_both(struct quotas *quotas, const struct actor *actor,
-                      const struct quota_share *share, const struct quota *more, struct error *err)
+                      const struct quota_share *share, const struct quota *more,
+                      const struct saved *saved, struct error *err)
 {
-    const struct quota key = used_by(quotas, share->key_id);
-    const struct quota organisation = used_by(quotas, share->organisation);
+    struct quota key = used_by(quotas, share->key_id);
+    struct quota organisation = used_by(quotas, share->organisation);
     // Of another key's sandbox, only the organisation's bounds are known here.
     bool is_own = strcmp(actor->key_id, share->key_id) == 0;
 
+    add_saved(quotas, share->key_id, saved->key, &key);
+    add_saved(quotas, share->organisation, saved->organisation, &organisation);
     if (is_own && check("key", &actor->quota, &key, more, err) < 0)
         return -1;
     return check("organisation", &quotas->ceilings, &organisation, more, err);
@@ -205,10 +248,13 @@ int quota_take(struct accounts *accounts, const struct actor *actor, struct quot
 {
     struct quotas *quotas = accounts->quotas;
     const struct quota more = amounts_of(&share->limits, 1);
+    struct saved saved;
 
+    if (load_saved(accounts, actor, share->key_id, share->organisation, &saved, err) < 0)
+        return -1;
     autolock(&quotas->lock);
     if (actor && (check_limits(quotas, actor, &share->limits, err) < 0 ||
-                  check_both(quotas, actor, share, &more, err) < 0))
+                  check_both(quotas, actor, share, &more, &saved, err) < 0))
         return -1;
     charge(quotas, share->key_id, &more, 1);
     charge(quotas, share->organisation, &more, 1);
@@ -234,19 +280,84 @@ int quota_change(struct accounts *accounts, const struct actor *actor, struct qu
 {
     struct quotas *quotas = accounts->quotas;
     struct quota more = amounts_of(limits, 0);
+    struct saved saved;
 
+    if (load_saved(accounts, actor, share->key_id, share->organisation, &saved, err) < 0)
+        return -1;
     autolock(&quotas->lock);
     if (!share->is_taken)
         return 0; // it has ended meanwhile
     const struct quota before = amounts_of(&share->limits, 0);
     add(&more, &before, -1);
     if (actor && (check_limits(quotas, actor, limits, err) < 0 ||
-                  check_both(quotas, actor, share, &more, err) < 0))
+                  check_both(quotas, actor, share, &more, &saved, err) < 0))
         return -1;
     charge(quotas, share->key_id, &more, 1);
     charge(quotas, share->organisation, &more, 1);
     share->limits = *limits;
     return 0;
+}
+
+/* ---- files that are saved ---- */
+
+static void add_saving(struct quotas *quotas, const char *id, int64_t bytes)
+{
+    if (!*id)
+        return;
+    need_holder(quotas, id)->saving += bytes;
+    charge(quotas, id, &(struct quota){0}, 1); // forgets a holder that has nothing
+}
+
+static void change_saving(struct quotas *quotas, const struct quota_saving *saving, int sign)
+{
+    autolock(&quotas->lock);
+    add_saving(quotas, saving->key_id, sign * saving->bytes);
+    add_saving(quotas, saving->organisation, sign * saving->bytes);
+}
+
+/* `counted` of the bytes are among those that are being saved already. */
+static int check_saved(struct accounts *accounts, const struct actor *actor, const char *key_id,
+                       int64_t bytes, int64_t counted, struct error *err)
+{
+    const struct quota more = {.disk_bytes = bytes};
+    struct quota_share whose = {0};
+    struct saved saved;
+
+    (void)snprintf(whose.key_id, sizeof whose.key_id, "%s", key_id);
+    memcpy(whose.organisation, actor->organisation, sizeof whose.organisation);
+    if (load_saved(accounts, actor, key_id, actor->organisation, &saved, err) < 0)
+        return -1;
+    saved.key -= counted;
+    saved.organisation -= counted;
+    autolock(&accounts->quotas->lock);
+    return check_both(accounts->quotas, actor, &whose, &more, &saved, err);
+}
+
+int quota_check_saved(struct accounts *accounts, const struct actor *actor, const char *key_id,
+                      struct error *err)
+{
+    return check_saved(accounts, actor, key_id, 1, 0, err);
+}
+
+int quota_save(struct accounts *accounts, const struct actor *actor, const char *key_id,
+               uint64_t bytes, struct quota_saving *saving, struct error *err)
+{
+    // Counted first, then looked at: of two at once none is left out, and one may be counted twice.
+    *saving =
+        (struct quota_saving){.bytes = bytes < INT64_MAX / 4 ? (int64_t)bytes : INT64_MAX / 4};
+    (void)snprintf(saving->key_id, sizeof saving->key_id, "%s", key_id);
+    memcpy(saving->organisation, actor->organisation, sizeof saving->organisation);
+    change_saving(accounts->quotas, saving, 1);
+    if (check_saved(accounts, actor, key_id, saving->bytes, saving->bytes, err) == 0)
+        return 0;
+    quota_saved(accounts, saving);
+    return -1;
+}
+
+void quota_saved(struct accounts *accounts, struct quota_saving *saving)
+{
+    change_saving(accounts->quotas, saving, -1);
+    saving->bytes = 0;
 }
 
 /* ---- commands ---- */
@@ -255,12 +366,6 @@ static int64_t today(void)
 {
     int64_t now = (int64_t)clock_wall_ms();
     return now - now % DAY_MS;
-}
-
-static struct quota ceilings_of(struct quotas *quotas)
-{
-    autolock(&quotas->lock);
-    return quotas->ceilings;
 }
 
 static bool knows_runs(struct quotas *quotas, const char *id, int64_t day)
@@ -309,7 +414,7 @@ int quota_run(struct accounts *accounts, const struct actor *actor, bool *is_cou
     memcpy(whose.key_id, actor->key_id, sizeof whose.key_id);
     memcpy(whose.organisation, actor->organisation, sizeof whose.organisation);
     autolock(&quotas->lock);
-    if (check_both(quotas, actor, &whose, &one, err) < 0)
+    if (check_both(quotas, actor, &whose, &one, &(struct saved){0}, err) < 0)
         return -1;
     charge(quotas, whose.key_id, &one, 1);
     charge(quotas, whose.organisation, &one, 1);
@@ -349,9 +454,13 @@ static int get_used(struct accounts *accounts, const char *key_id, const char *o
     int64_t day = today();
     struct quota used = copy_used(accounts->quotas, key_id ? key_id : organisation, day);
 
-    if (used.runs_per_day < 0 &&
-        store_usage_runs(accounts->store, organisation, key_id, day, &used.runs_per_day, err) < 0)
+    int64_t saved = 0;
+
+    if ((used.runs_per_day < 0 && store_usage_runs(accounts->store, organisation, key_id, day,
+                                                   &used.runs_per_day, err) < 0) ||
+        store_saved_bytes(accounts->store, organisation, key_id, &saved, err) < 0)
         return -1;
+    used.disk_bytes += saved;
     *out = used;
     return 0;
 }

@@ -2,8 +2,9 @@
 /*
  * What keys and organisations have in use, counted in memory, and what they may have: asked for and taken in one step, so that no two can take
  * the last of something. Sandboxes count from when they are registered until they are over, commands from when they are accepted, by the day (UTC).
+ * What snapshots and checkpoints take of the disk counts for the key that made them, or their sandbox, as the database knows it; it is asked where there is a bound on it.
  * Private to the core, but for quota_get.
- * Threads: any but loops; quota_take, quota_give and quota_change: any, memory work only.
+ * Threads: any but loops; quota_give: any, memory work only.
  */
 #pragma once
 #include "base/limits.h"
@@ -26,7 +27,20 @@ void quota_give(struct accounts *accounts, struct quota_share *share);
 int quota_change(struct accounts *accounts, const struct actor *actor, struct quota_share *share,
                  const struct limits *limits, struct error *err);
 
-/* One command more, today. Without a bound on them nothing is counted; *is_counted says whether to give it back when it cannot run. */
+/* Files that are being saved, until they are on record. */
+struct quota_saving {
+    char key_id[ID_TEXT], organisation[ID_TEXT];
+    int64_t bytes;
+};
+/* So many bytes more are to be kept for this key: ERROR_QUOTA where the actor's own, or the organisation, may not have them. quota_saved ends it, whatever became of them. */
+int quota_save(struct accounts *accounts, const struct actor *actor, const char *key_id,
+               uint64_t bytes, struct quota_saving *saving, struct error *err);
+void quota_saved(struct accounts *accounts, struct quota_saving *saving);
+/* Before anything is saved: ERROR_QUOTA where not even one byte more may be. */
+int quota_check_saved(struct accounts *accounts, const struct actor *actor, const char *key_id,
+                      struct error *err);
+
+/* One command or run of code more, today; a stranger's is nobody's. Without a bound on them nothing is counted; *is_counted says whether to give it back when it cannot run. */
 int quota_run(struct accounts *accounts, const struct actor *actor, bool *is_counted,
               struct error *err);
 void quota_unrun(struct accounts *accounts, const char *key_id, const char *organisation);

@@ -18,6 +18,7 @@
 #include "core/snapshot/snapshots.h"
 #include "core/event/hub.h"
 #include "core/account/ceiling.h"
+#include "core/account/quota.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -112,6 +113,25 @@ static int put(struct snapshots *snapshots, struct sandbox *sandbox,
     return result;
 }
 
+static const char *key_of(const struct sandbox *sandbox)
+{
+    return sandbox->record.key_id ? sandbox->record.key_id : "";
+}
+
+static int put_within_quota(struct snapshots *snapshots, const struct actor *actor,
+                            struct sandbox *sandbox, const struct checkpoint_record *record,
+                            struct error *err)
+{
+    struct quota_saving saving = {0};
+
+    if (quota_save(snapshots->accounts, actor, key_of(sandbox), (uint64_t)record->size_bytes,
+                   &saving, err) < 0)
+        return -1;
+    int result = put(snapshots, sandbox, record, err);
+    quota_saved(snapshots->accounts, &saving);
+    return result;
+}
+
 static int is_name_free(struct snapshots *snapshots, const char *sandbox_id, const char *name,
                         struct error *err)
 {
@@ -127,8 +147,7 @@ static int check_count(struct snapshots *snapshots, const struct sandbox *sandbo
 {
     const struct ceilings *ceilings = &snapshots->settings->ceilings;
     return ceiling_check(snapshots->store, KEPT_CHECKPOINTS, ceilings->total.checkpoints,
-                         ceilings->organisation.checkpoints, sandbox->record.owner.organisation,
-                         err);
+                         ceilings->organisation.checkpoints, &sandbox->record.owner, err);
 }
 
 int checkpoint_create(struct snapshots *snapshots, const struct actor *actor,
@@ -147,6 +166,7 @@ int checkpoint_create(struct snapshots *snapshots, const struct actor *actor,
         lookup_sandbox(snapshots->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
         not_while_paused(sandbox, err) < 0 || is_name_free(snapshots, sandbox_id, name, err) < 0 ||
         check_count(snapshots, sandbox, err) < 0 ||
+        quota_check_saved(snapshots->accounts, actor, key_of(sandbox), err) < 0 ||
         find_parent(snapshots, sandbox_id, &all, &record.parent, err) < 0 ||
         sandbox_ensure_box(sandbox, err) < 0)
         return -1;
@@ -156,7 +176,7 @@ int checkpoint_create(struct snapshots *snapshots, const struct actor *actor,
     record.layer = layer;
     record.size_bytes = (int64_t)bytes;
     record.created_at = (int64_t)clock_wall_ms();
-    if (put(snapshots, sandbox, &record, err) < 0) {
+    if (put_within_quota(snapshots, actor, sandbox, &record, err) < 0) {
         struct error ignored = {0};
         (void)layer_remove(snapshots->volume, layer, &ignored); // else swept
         return -1;

@@ -9,6 +9,7 @@
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/account/ceiling.h"
+#include "core/account/quota.h"
 #include "core/account/once.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "store/accounts.h"
@@ -66,8 +67,12 @@ static int find(struct snapshots *snapshots, const struct actor *actor, const ch
 int snapshot_check_count(struct snapshots *snapshots, const struct actor *actor, struct error *err)
 {
     const struct ceilings *ceilings = &snapshots->settings->ceilings;
-    return ceiling_check(snapshots->store, KEPT_SNAPSHOTS, ceilings->total.snapshots,
-                         ceilings->organisation.snapshots, actor->organisation, err);
+    const struct owner owner = actor_owner(actor);
+
+    if (ceiling_check(snapshots->store, KEPT_SNAPSHOTS, ceilings->total.snapshots,
+                      ceilings->organisation.snapshots, &owner, err) < 0)
+        return -1;
+    return quota_check_saved(snapshots->accounts, actor, actor->key_id, err);
 }
 
 int snapshot_find_ready(struct snapshots *snapshots, const struct actor *actor, const char *id,
@@ -129,6 +134,23 @@ static int put_all(struct snapshots *snapshots, struct sandbox *sandbox, const s
     return is_put ? 0 : -1;
 }
 
+/* What a build keeps of its steps goes by itself, and is counted by nobody. */
+static int put_within_quota(struct snapshots *snapshots, struct sandbox *sandbox,
+                            const struct actor *actor, const struct snapshot_record *record,
+                            const char *layer, uint64_t bytes, const struct once *once,
+                            struct error *err)
+{
+    struct quota_saving saving = {0};
+
+    if (record->is_step)
+        return put_all(snapshots, sandbox, actor, record, layer, bytes, once, err);
+    if (quota_save(snapshots->accounts, actor, actor->key_id, bytes, &saving, err) < 0)
+        return -1;
+    int result = put_all(snapshots, sandbox, actor, record, layer, bytes, once, err);
+    quota_saved(snapshots->accounts, &saving);
+    return result;
+}
+
 /* What its sandbox was made from, deleted or not; left alone when it was a runtime. */
 static void find_parent(struct snapshots *snapshots, const char *snapshot,
                         struct snapshot_record *out)
@@ -185,7 +207,7 @@ static int take_snapshot(struct snapshots *snapshots, struct sandbox *sandbox,
         .updated_at = now,
     };
     snapshot_count_quickly(snapshots, &record);
-    if (put_all(snapshots, sandbox, actor, &record, layer, bytes, request->once, err) == 0)
+    if (put_within_quota(snapshots, sandbox, actor, &record, layer, bytes, request->once, err) == 0)
         return 0;
     (void)layer_remove(snapshots->volume, layer, &ignored); // else swept
     return -1;

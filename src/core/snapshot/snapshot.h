@@ -97,7 +97,7 @@ struct snapshot_build {
 int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
                          const struct snapshot_build *build, bool *is_unchanged,
                          struct snapshot_info *out, struct error *err);
-/* Whether snapshot_build_upload would take an archive, before one is received. ERROR_NOT_FOUND, noun "snapshot": there is none, or the
+/* Whether snapshot_build_upload would take an archive, before one is received; somebody goes on with the build from then on: one that nobody does is gone after a quarter of an hour. ERROR_NOT_FOUND, noun "snapshot": there is none, or the
  * secret is not its own; ERROR_STATE, noun "snapshot": it is not being built any more, or was announced more than an hour ago. */
 int snapshot_build_check(struct snapshots *snapshots, const struct actor *actor, const char *id,
                          const char *secret, struct error *err);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/account/quota.h"
 #include "core/sandbox/file_impl.h"
 #include "core/sandbox/file_work.h"
 #include "core/layer/layers.h"
@@ -13,6 +14,7 @@
 #include "core/snapshot/build_box.h"
 #include "runtime/catalog.h"
 #include "store/checkpoints.h"
+#include "store/space_counts.h"
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -21,7 +23,10 @@
 #include <sys/stat.h>
 
 #define BUILD_DIRECTORY "builds"
-#define BUILD_MS ((int64_t)3600 * 1000) // a build that is not finished by then is over
+#define BUILD_MS ((int64_t)3600 * 1000)    // a build that is not finished by then is over
+#define START_MS ((int64_t)15 * 60 * 1000) // one that nobody has begun by then is gone
+#define BUILDS_OF_OWNER 16                 // announced or under way
+#define BUILDS_OF_NOBODY 64                // where keys are nobody's in particular
 #define PAGE 100
 
 char *snapshot_build_directory(struct snapshots *snapshots)
@@ -58,6 +63,24 @@ static int find_unchanged(struct snapshots *snapshots, const struct actor *actor
     else if (!error_is(err, ERROR_NOT_FOUND))
         return -1;
     return 0;
+}
+
+/* One owner leaves room for others; what nobody goes on with is no reason to refuse. */
+static int check_builds(struct snapshots *snapshots, const struct actor *actor, struct error *err)
+{
+    const struct owner owner = actor_owner(actor);
+    int64_t most = owner.member ? BUILDS_OF_OWNER : BUILDS_OF_NOBODY, have = 0;
+
+    if (snapshot_build_expire(snapshots, err) < 0 ||
+        store_count_kept(snapshots->store, KEPT_BUILDS, owner.organisation, owner.member, most,
+                         &have, err) < 0)
+        return -1;
+    if (have < most)
+        return 0;
+    return error_refuse(err, ERROR_FULL, "snapshot",
+                        "%lld builds are announced or under way, as many as there may be of one "
+                        "owner: finish some, or wait until they expire",
+                        (long long)most);
 }
 
 int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
@@ -104,7 +127,8 @@ int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    if (snapshot_check_count(snapshots, actor, err) < 0 ||
+    if (check_builds(snapshots, actor, err) < 0 ||
+        snapshot_check_count(snapshots, actor, err) < 0 ||
         store_snapshot_put(snapshots->store, &record, err) < 0 ||
         store_snapshot_get(snapshots->store, id, &begun, err) < 0)
         return -1;
@@ -156,11 +180,26 @@ static int copy_file(int from, int to, struct error *err)
     return fdatasync(to) < 0 ? error_sys(err, "bring the upload to the disk") : 0;
 }
 
+/* Somebody goes on with it: it has all of its hour. */
+static int mark_begun(struct snapshots *snapshots, struct snapshot_record *record,
+                      struct error *err)
+{
+    record->updated_at = (int64_t)clock_wall_ms();
+    record->updated_at += record->updated_at == record->created_at;
+    return store_snapshot_update(snapshots->store, record, SNAPSHOT_PART_STATE,
+                                 snapshot_in(SNAPSHOT_BUILDING), err);
+}
+
 int snapshot_build_check(struct snapshots *snapshots, const struct actor *actor, const char *id,
                          const char *secret, struct error *err)
 {
-    autosnapshot record = {0};
-    return find_building(snapshots, actor, id, secret, &record, err);
+    autosnapshot record = {0}, since = {0};
+    if (find_building(snapshots, actor, id, secret, &record, err) < 0)
+        return -1;
+    if (mark_begun(snapshots, &record, err) == 0)
+        return 0;
+    return error_is(err, ERROR_CONFLICT) ? find_building(snapshots, actor, id, secret, &since, err)
+                                         : -1;
 }
 
 int snapshot_build_upload(struct snapshots *snapshots, const struct actor *actor, const char *id,
@@ -246,8 +285,23 @@ static int check_packages(struct snapshots *snapshots, struct snapshot_record *r
     return 0;
 }
 
-static int build(struct build_box *build_box, struct snapshot_record *record,
-                 const struct snapshot_content *content, struct error *err)
+static int finish_within_quota(struct build_box *build_box, const struct actor *actor,
+                               struct snapshot_record *record, const char *layer, uint64_t bytes,
+                               struct error *err)
+{
+    struct accounts *accounts = build_box->snapshots->accounts;
+    struct quota_saving saving = {0};
+
+    if (quota_save(accounts, actor, record->key_id ? record->key_id : "", bytes, &saving, err) < 0)
+        return -1;
+    int result = finish(build_box, record, layer, bytes, err);
+    quota_saved(accounts, &saving);
+    return result;
+}
+
+static int build(struct build_box *build_box, const struct actor *actor,
+                 struct snapshot_record *record, const struct snapshot_content *content,
+                 struct error *err)
 {
     struct volume *volume = build_box->snapshots->volume;
     const char *chain[] = {NULL, NULL};
@@ -271,7 +325,7 @@ static int build(struct build_box *build_box, struct snapshot_record *record,
     record->state = SNAPSHOT_READY;
     record->size_bytes = (int64_t)bytes;
     record->updated_at = (int64_t)clock_wall_ms();
-    if (finish(build_box, record, layer, bytes, err) == 0)
+    if (finish_within_quota(build_box, actor, record, layer, bytes, err) == 0)
         return 0;
     (void)layer_remove(volume, layer, &ignored); // else swept
     return -1;
@@ -285,7 +339,7 @@ int snapshot_build_finish(struct snapshots *snapshots, const struct actor *actor
     autosnapshot record = {0};
 
     if (find_building(snapshots, actor, id, NULL, &record, err) < 0 ||
-        build(&build_box, &record, content, err) < 0)
+        build(&build_box, actor, &record, content, err) < 0)
         return -1;
     snapshot_build_forget(snapshots, id);
     return snapshot_get(snapshots, actor, id, out, err);
@@ -342,10 +396,14 @@ int snapshot_build_expire(struct snapshots *snapshots, struct error *err)
         return -1;
     for (size_t i = 0; i < found.count; i++) {
         struct snapshot_record record = found.rows[i];
-        if (now - record.created_at < BUILD_MS)
+        int64_t age = now - record.created_at;
+        bool is_begun = record.updated_at != record.created_at;
+        if (age < (is_begun ? BUILD_MS : START_MS))
             continue;
-        record.state = SNAPSHOT_FAILED;
-        record.error = "it was announced and not finished within an hour";
+        record.state = is_begun ? SNAPSHOT_FAILED : SNAPSHOT_DELETED;
+        record.deleted_at = is_begun ? 0 : now;
+        record.error = is_begun ? "it was announced and not finished within an hour"
+                                : "it was announced and not begun within a quarter of an hour";
         record.updated_at = now;
         if (store_snapshot_update(snapshots->store, &record, SNAPSHOT_PART_STATE,
                                   snapshot_in(SNAPSHOT_BUILDING), err) < 0 &&

@@ -30,7 +30,7 @@ int snapshot_tell_made(struct snapshots *snapshots, const struct snapshot_record
 char *snapshot_build_directory(struct snapshots *snapshots);
 /* Removes what was uploaded. */
 void snapshot_build_forget(struct snapshots *snapshots, const char *id);
-/* Builds that were announced too long ago are over: whoever finishes one is told so. */
+/* Builds that were announced too long ago are over: whoever finishes one is told so. Those that nobody went on with are gone. */
 int snapshot_build_expire(struct snapshots *snapshots, struct error *err);
 /* Removes uploads of builds that cannot be finished any more (is_trial: only counts them). Adds up what they take. */
 int snapshot_build_sweep(struct snapshots *snapshots, bool is_trial, uint64_t *count,

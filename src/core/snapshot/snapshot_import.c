@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "core/account/quota.h"
 #include "core/sandbox/file_impl.h"
 #include "core/layer/layers.h"
 #include "core/runtime/runtime.h"
@@ -395,8 +396,14 @@ static int record_it(struct importing *importing, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    if (put(importing->snapshots, &record, layer, err) == 0)
-        return 0;
+    struct quota_saving saving = {0};
+    struct accounts *accounts = importing->snapshots->accounts;
+    if (quota_save(accounts, actor, actor->key_id, bytes, &saving, err) == 0) {
+        int result = put(importing->snapshots, &record, layer, err);
+        quota_saved(accounts, &saving);
+        if (result == 0)
+            return 0;
+    }
     (void)layer_remove(importing->snapshots->volume, layer, &ignored); // else swept
     return -1;
 }

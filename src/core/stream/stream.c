@@ -54,7 +54,7 @@ int stream_create(struct streams *streams, const struct actor *actor,
         .updated_at = now,
     };
     if (ceiling_check(streams->store, KEPT_STREAMS, streams->most, streams->organisation_most,
-                      actor->organisation, err) < 0 ||
+                      &record.owner, err) < 0 ||
         make_file(streams, id, err) < 0)
         return -1;
     if (store_stream_put(streams->store, &record, request->labels, request->n_labels, err) < 0) {

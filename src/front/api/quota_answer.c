@@ -13,9 +13,12 @@ const struct field quota_body_fields[] = {
     {"cpuMillicores", FIELD_MILLIS, AT(cpu_millicores), .has_offset = AT(has_cpu), .maximum = MOST,
      .help = "of living sandboxes together, in thousandths of a processor; 0 is no bound"},
     {"diskBytes", FIELD_AMOUNT, AT(disk_bytes), .has_offset = AT(has_disk), .maximum = MOST,
-     .help = "of living sandboxes together; 0 is no bound"},
+     .help = "of living sandboxes, snapshots and checkpoints together; 0 is no bound"},
+    {"processes", FIELD_INTEGER, AT(processes), .has_offset = AT(has_processes), .minimum = 0,
+     .maximum = INT64_C(1) << 40, .help = "of living sandboxes together; 0 is no bound"},
     {"runsPerDay", FIELD_INTEGER, AT(runs_per_day), .has_offset = AT(has_runs), .minimum = 0,
-     .maximum = INT64_C(1) << 40, .help = "commands since midnight UTC; 0 is any number"},
+     .maximum = INT64_C(1) << 40,
+     .help = "commands and runs of code since midnight UTC; 0 is any number"},
     {0},
 };
 #undef AT
@@ -30,6 +33,8 @@ void quota_body_apply(const struct quota_body *body, struct quota *quota)
         quota->cpu_millicores = body->cpu_millicores;
     if (body->has_disk)
         quota->disk_bytes = body->disk_bytes;
+    if (body->has_processes)
+        quota->processes = body->processes;
     if (body->has_runs)
         quota->runs_per_day = body->runs_per_day;
 }
@@ -43,9 +48,11 @@ const struct answer_field quota_bound_fields[] = {
     {"cpuMillicores", ANSWER_INTEGER, AT(quota.cpu_millicores), .has_offset = AT(has_cpu),
      .help = "of living sandboxes together, in thousandths of a processor"},
     {"diskBytes", ANSWER_INTEGER, AT(quota.disk_bytes), .has_offset = AT(has_disk),
+     .help = "of living sandboxes, snapshots and checkpoints together"},
+    {"processes", ANSWER_INTEGER, AT(quota.processes), .has_offset = AT(has_processes),
      .help = "of living sandboxes together"},
     {"runsPerDay", ANSWER_INTEGER, AT(quota.runs_per_day), .has_offset = AT(has_runs),
-     .help = "commands since midnight UTC"},
+     .help = "commands and runs of code since midnight UTC"},
     {0},
 };
 #undef AT
@@ -55,8 +62,11 @@ const struct answer_field quota_used_fields[] = {
     {"sandboxes", ANSWER_INTEGER, AT(sandboxes), .help = "that are alive"},
     {"memoryBytes", ANSWER_INTEGER, AT(memory_bytes), .help = "their limits together"},
     {"cpuMillicores", ANSWER_INTEGER, AT(cpu_millicores), .help = "likewise"},
-    {"diskBytes", ANSWER_INTEGER, AT(disk_bytes), .help = "likewise"},
-    {"runsToday", ANSWER_INTEGER, AT(runs_per_day), .help = "commands since midnight UTC"},
+    {"diskBytes", ANSWER_INTEGER, AT(disk_bytes),
+     .help = "likewise, and what snapshots and checkpoints take"},
+    {"processes", ANSWER_INTEGER, AT(processes), .help = "their limits together"},
+    {"runsToday", ANSWER_INTEGER, AT(runs_per_day),
+     .help = "commands and runs of code since midnight UTC"},
     {0},
 };
 #undef AT
@@ -69,6 +79,7 @@ struct quota_answer quota_answer_of(const struct quota *quota)
         .has_memory = quota->memory_bytes != 0,
         .has_cpu = quota->cpu_millicores != 0,
         .has_disk = quota->disk_bytes != 0,
+        .has_processes = quota->processes != 0,
         .has_runs = quota->runs_per_day != 0,
     };
 }
