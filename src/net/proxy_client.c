@@ -6,6 +6,7 @@
 #include "net/proxy_impl.h"
 
 #include "base/mem.h"
+#include "net/response_head.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -590,7 +591,7 @@ void proxy_answer(struct proxy_client *client, int status, const struct http_hea
         return;
     }
     (void)snprintf(line, sizeof line, "HTTP/1.1 %d %s\r\nContent-Length: %zu\r\n", status,
-                   llhttp_status_name((llhttp_status_t)status), length);
+                   response_status_reason(status), length);
     proxy_end_add_text(&client->near, line);
     for (; headers && headers->name; headers++) {
         proxy_end_add_text(&client->near, headers->name);

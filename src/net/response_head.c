@@ -58,7 +58,7 @@ bool response_status_has_body(int status)
     return status >= 200 && status != 204 && status != 304;
 }
 
-static const char *reason_of(int status)
+const char *response_status_reason(int status)
 {
     for (size_t i = 0; i < ARRAY_SIZE(reasons); i++) {
         if (reasons[i].status == status)
@@ -110,7 +110,7 @@ struct segment *response_head_new(const struct response_head *head)
 
     at = stpcpy(at, "HTTP/1.1 ");
     at = put_number(at, (unsigned)head->status);
-    at = stpcpy(stpcpy(at, " "), reason_of(head->status));
+    at = stpcpy(stpcpy(at, " "), response_status_reason(head->status));
     at = stpcpy(stpcpy(at, "\r\nDate: "), clock_format_http(clock_wall_ms(), date));
     at = stpcpy(at, "\r\n");
     if (head->is_chunked)

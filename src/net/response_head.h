@@ -9,6 +9,9 @@
 /* Whether an answer with this status has a body at all. */
 bool response_status_has_body(int status);
 
+/* "Not Found". */
+const char *response_status_reason(int status);
+
 struct response_head {
     int status;
     const struct http_header *headers;      // NULL: none

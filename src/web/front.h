@@ -105,8 +105,9 @@ struct front {
      * handler is not called. */
     int (*on_post)(struct call *call, struct error *err);
     bool is_once_by_key; // an Idempotency-Key is its key's alone, not its organisation's
-    /* Where not NULL: adds members to what the server says of its health. On the loop. */
-    void (*on_health)(const struct front *front, struct core *core, struct json_writer *json);
+    /* Where not NULL: adds members to what the server says of its health. is_known: to a key; others are told no counts. On the loop. */
+    void (*on_health)(const struct front *front, struct core *core, bool is_known,
+                      struct json_writer *json);
 };
 
 /* Whether requests for this host (with or without a port; NULL: none was named) are the front's alone. */

@@ -214,3 +214,12 @@ def test_health_tells_numbers_to_keys_alone(server, api):
         assert not {"sandboxes", "parked"} & set(told.json), str(told)
     told = api.get("/health").json
     assert told["sandboxes"] >= 0 and told["parked"] >= 0
+
+
+def test_health_counts_no_runs_for_strangers(api, new):
+    """Clients of one protocol look for these members; without a key there is nothing in them."""
+    sandbox = new()
+    sandbox.execute("sleep", "60")
+    until(lambda: api.get("/health").json["sandbox"]["active_runs"] > 0, "a command to run")
+    told = api.get("/health", key=None).json["sandbox"]
+    assert (told["queue_depth"], told["active_runs"], told["tenant_budget"]["tenant_count"]) == (0, 0, 0), told

@@ -128,7 +128,7 @@ def test_ports_at_create(api):
     ({"port": 80}, "port"), ({}, "port"), ({"port": 70000}, "port"), ({"port": "x"}, "port"),
     ({"port": 3000, "protocol": "udp"}, "protocol"),
     ({"port": 3000, "protocol": "tcp", "private": True}, "private"),
-    ({"all": True, "protocol": "tcp"}, "protocol"),
+    ({"all": True, "protocol": "tcp"}, "protocol"), ({"all": True}, "--preview-domain"),
     ({"port": 3000, "expiresInMs": 1000}, "expiresInMs"),
     ({"port": 3000, "private": True, "expiresInMs": -1}, "expiresInMs"),
     ({"port": 3000, "ports": 1}, "ports"),
@@ -430,6 +430,7 @@ def test_a_private_port_wants_its_token(api, new):
     for headers in ({}, {"X-Burrow-Port-Token": ""}, {"X-Burrow-Port-Token": token[:-1] + ("0" if token[-1] != "0" else "1")}):
         answer = fetch(url, headers=headers)
         assert answer.status == 401 and b"private" in answer.body, str(answer)
+    assert raw(url).send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").response().reason == "Unauthorized"
     socket = WebSocket(url)
     assert socket.response.status == 401
     socket.close()

@@ -192,7 +192,10 @@ def test_a_name_never_stands_in_front_of_an_id(api):
 
 def test_pause_and_resume(new, api):
     box = new()
-    assert api.post(f"{box.path}/pause").json["state"] == "paused"
+    assert api.post("/api/v1/run", {"sandbox": box.id, "command": ["true"]}).status == 200
+    assert api.patch(box.path, {"description": "used"}).json["executions"] == 1
+    paused = api.post(f"{box.path}/pause").json
+    assert (paused["state"], paused["executions"]) == ("paused", 1)
     check_problem(api.post(f"{box.path}/pause"), 409, "conflict", "paused")
     assert box.get()["pausedAt"]
     assert api.post(f"{box.path}/resume").json["state"] == "idle"

@@ -87,7 +87,7 @@ class Aionis:
         return until(is_there, f"run {run} to be {statuses or 'over'}")
 
     def health(self):
-        return self.http.get("/health", key=None).json["sandbox"]
+        return self.http.get("/health").json["sandbox"]
 
 
 def sandbox_of(session):

@@ -5,6 +5,7 @@
 #include "core/sandbox/file_impl.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_box.h"
+#include "core/sandbox/sandbox_info_impl.h"
 #include "engine/files.h"
 
 int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
@@ -42,6 +43,19 @@ void lookup_settle_named(struct sandboxes *sandboxes, const struct owner *owner,
         return;
     for (size_t i = 0; i < found.count; i++)
         lookup_settle(sandboxes, found.rows[i].id);
+}
+
+void lookup_used(struct sandboxes *sandboxes, const char *id, struct sandbox_info *info)
+{
+    autosandbox record = {0};
+    autoclear(sandbox_info) now = {0};
+    struct error ignored = {0}; // what is known is told
+
+    lookup_settle(sandboxes, id);
+    if (store_sandbox_get(sandboxes->store, id, &record, &ignored) < 0)
+        return;
+    sandbox_info_take(&now, &record);
+    info->used = now.used;
 }
 
 /* It is not alive: why? */

@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "core/sandbox/file.h"
+#include "core/sandbox/sandbox_info.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/account/actor.h"
 
@@ -17,6 +18,9 @@ void lookup_settle(struct sandboxes *sandboxes, const char *id);
 
 /* The same for all that are recorded as alive and called so, for calls that go by a name. */
 void lookup_settle_named(struct sandboxes *sandboxes, const struct owner *owner, const char *name);
+
+/* Completes what memory says of it by what it has used, which only the store counts. Not under record_lock. */
+void lookup_used(struct sandboxes *sandboxes, const char *id, struct sandbox_info *info);
 
 /* One that is up (waits while it is being created); a reference. ERROR_ENDED, noun "sandbox", when it has ended. */
 int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const char *id,

@@ -119,6 +119,7 @@ int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const 
         return -1;
     sandbox_copy(sandbox, &record);
     sandbox_info_take(out, &record);
+    lookup_used(sandboxes, sandbox->id, out);
     return 0;
 }
 

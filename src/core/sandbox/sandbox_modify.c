@@ -531,7 +531,9 @@ int sandbox_modify(struct sandboxes *sandboxes, const struct actor *actor, const
         log_warn("a sandbox may not trust the certificate for its secrets", F_SANDBOX(sandbox->id),
                  F("error", (const char *)untold.text));
     sandbox_touch(sandbox); // so that the monitor looks at its deadlines as they are now
-    if (result == 0)
+    if (result == 0) {
+        lookup_used(sandboxes, sandbox->id, out);
         hub_announce(sandboxes->hub, sandbox->id);
+    }
     return result;
 }

@@ -28,7 +28,7 @@ static void put_remote(struct json_writer *json)
     put_null(json, "remote_executor_mtls_enabled");
 }
 
-static void put_rest(struct json_writer *json, const struct aionis *aionis)
+static void put_rest(struct json_writer *json, const struct aionis *aionis, bool is_known)
 {
     const struct aionis_settings *settings = aionis->settings;
 
@@ -38,7 +38,7 @@ static void put_rest(struct json_writer *json, const struct aionis *aionis)
     json_key(json, "tenant_budget");
     json_map_begin(json);
     put_integer(json, "window_hours", (int64_t)settings->budget_window_ms / 3600000);
-    put_integer(json, "tenant_count", (int64_t)budgets_tenants(aionis->budgets));
+    put_integer(json, "tenant_count", is_known ? (int64_t)budgets_tenants(aionis->budgets) : 0);
     json_map_end(json);
     json_key(json, "remote_egress");
     json_map_begin(json);
@@ -51,12 +51,14 @@ static void put_rest(struct json_writer *json, const struct aionis *aionis)
     json_map_end(json);
 }
 
-void health_write(const struct front *front, struct core *core, struct json_writer *json)
+void health_write(const struct front *front, struct core *core, bool is_known,
+                  struct json_writer *json)
 {
     const struct aionis *aionis = front->settings;
-    struct core_health health;
+    struct core_health health = {0}; // clients want the members; whoever has no key gets no counts
 
-    core_health(core, &health);
+    if (is_known)
+        core_health(core, &health);
     put_server(json);
     json_key(json, "sandbox");
     json_map_begin(json);
@@ -66,6 +68,6 @@ void health_write(const struct front *front, struct core *core, struct json_writ
     put_integer(json, "active_runs", health.commands);
     put_integer(json, "max_concurrency", aionis->settings->queue_at_once);
     put_remote(json);
-    put_rest(json, aionis);
+    put_rest(json, aionis, is_known);
     json_map_end(json);
 }

@@ -8,4 +8,5 @@
 #include "web/front.h"
 
 /* For front.on_health. */
-void health_write(const struct front *front, struct core *core, struct json_writer *json);
+void health_write(const struct front *front, struct core *core, bool is_known,
+                  struct json_writer *json);

@@ -110,8 +110,10 @@ static int read_states(const char *text, const char *field, unsigned *out, struc
                                       strncmp(sandbox_state_names[i], text, length) != 0))
             i++;
         if (i == SANDBOX_STATES) {
-            (void)error_set(err, ERROR_INVALID, "%s: '%.40s' is not a state of a sandbox", field,
-                            text);
+            (void)error_set(err, ERROR_INVALID,
+                            "%s: '%.*s' is not a state of a sandbox: creating, idle, running, "
+                            "pausing, paused, resuming, stopping, ended, failed or deleted",
+                            field, (int)(length < 40 ? length : 40), text);
             return error_field(err, field);
         }
         states |= sandbox_in(i);
@@ -123,7 +125,9 @@ static int read_states(const char *text, const char *field, unsigned *out, struc
 
 static const struct parameter list_parameters[] = {
     API_PAGE_PARAMETERS,
-    {"state", PARAMETER_TEXT, NULL, "one or several of the states, separated by commas"},
+    {"state", PARAMETER_TEXT, NULL,
+     "one or several of the states, separated by commas: creating, idle, running, pausing, paused, "
+     "resuming, stopping, ended, failed, deleted"},
     {"selector", PARAMETER_TEXT, NULL,
      "a selector: team=blue, team!=blue, team, !team, team in (blue,red), team notin (blue,red); "
      "several are separated by commas, and all must hold"},

@@ -16,7 +16,8 @@ struct port_body {
     int64_t token_ms;
 };
 extern const struct field port_body_fields[];
-int port_body_request(const struct port_body *body, struct port_request *out, struct error *err);
+int port_body_request(const struct call *call, const struct port_body *body,
+                      struct port_request *out, struct error *err);
 
 struct port_answer {
     int64_t port;

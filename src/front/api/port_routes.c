@@ -77,7 +77,8 @@ const struct field port_body_fields[] = {
 };
 #undef AT
 
-int port_body_request(const struct port_body *body, struct port_request *out, struct error *err)
+int port_body_request(const struct call *call, const struct port_body *body,
+                      struct port_request *out, struct error *err)
 {
     *out = (struct port_request){
         .port = body->is_all ? PORT_ALL : body->port,
@@ -89,7 +90,15 @@ int port_body_request(const struct port_body *body, struct port_request *out, st
         (void)error_set(err, ERROR_INVALID, "port: is needed, unless 'all' is true");
         return error_field(err, "port");
     }
-    return port_check(out, err);
+    if (port_check(out, err) < 0)
+        return -1;
+    if (body->is_all && !call->core->settings.has_port_names) {
+        (void)error_set(err, ERROR_INVALID,
+                        "all: needs names for ports, which this server has none of: name one port, "
+                        "or have the operator set --preview-domain");
+        return error_field(err, "all");
+    }
+    return 0;
 }
 
 // ---- handlers ----
@@ -104,7 +113,7 @@ static int expose_port(struct call *call, struct error *err)
 
     if (api_sandbox(call, 0, &id, err) < 0 ||
         fields_read(call->body, port_body_fields, &body, err) < 0 ||
-        port_body_request(&body, &request, err) < 0 ||
+        port_body_request(call, &body, &request, err) < 0 ||
         port_expose(call->core->ports, &call->actor, id, &request, &info, err) < 0)
         return -1;
     const struct port_answer answer = port_answer_of(call, &info);
@@ -124,11 +133,12 @@ static int list_ports(struct call *call, struct error *err)
     return api_answer(call, 200, list_fields, &items);
 }
 
-/* "3000", or "all". */
+/* "3000", or "all", which answers tell as 0. */
 static int read_port(const char *text, uint16_t *out, struct error *err)
 {
     char *end = NULL;
-    unsigned long port = strcmp(text, "all") == 0 ? PORT_ALL : strtoul(text, &end, 10);
+    unsigned long port =
+        strcmp(text, "all") == 0 || strcmp(text, "0") == 0 ? PORT_ALL : strtoul(text, &end, 10);
 
     if (end && (*end || *text < '1' || *text > '9' || port > PORT_MOST))
         return error_refuse(err, ERROR_NOT_FOUND, "port", "there is no port '%.20s'", text);

@@ -19,14 +19,15 @@ static const struct answer_field state_fields[] = {
 };
 struct quotas_answer {
     struct state_answer key, organisation;
-    bool has_key;
+    bool has_key, has_organisation;
 };
 static const struct answer_field quotas_fields[] = {
     {"key", ANSWER_MAP, offsetof(struct quotas_answer, key), .fields = state_fields,
      .has_offset = offsetof(struct quotas_answer, has_key),
      .help = "of the key that asks; not there: the local socket was used"},
-    {"organisation", ANSWER_MAP, offsetof(struct quotas_answer, organisation), .is_needed = true,
-     .fields = state_fields, .help = "of all its keys together"},
+    {"organisation", ANSWER_MAP, offsetof(struct quotas_answer, organisation),
+     .fields = state_fields, .has_offset = offsetof(struct quotas_answer, has_organisation),
+     .help = "of all its keys together; for keys with the scope organisation"},
     {0},
 };
 static const struct route_answer quotas_answers[] = {{200, quotas_fields}, {0}};
@@ -46,6 +47,7 @@ static int get_quotas(struct call *call, struct error *err)
         state_of(&key),
         state_of(&organisation),
         *call->actor.key_id != '\0',
+        (call->actor.scopes & SCOPE_ORGANISATION) != 0,
     };
     return api_answer(call, 200, quotas_fields, &answer);
 }

@@ -223,7 +223,7 @@ static int fill_ports(struct call *call, const struct sandbox_body *body,
         return 0;
     struct port_request *requests = call_alloc(call, count * sizeof *requests);
     for (size_t i = 0; i < count; i++) {
-        if (port_body_request(&bodies[i], &requests[i], err) < 0)
+        if (port_body_request(call, &bodies[i], &requests[i], err) < 0)
             return error_field(err, call_print(call, "ports[%zu].%s", i, err->field));
     }
     out->ports = requests;

@@ -79,7 +79,7 @@ static void write_front_health(struct json_writer *json, const struct call *call
 {
     for (const struct front *const *front = router_fronts(call->router); *front; front++) {
         if (call->core && (*front)->on_health)
-            (*front)->on_health(*front, call->core, json);
+            (*front)->on_health(*front, call->core, call->is_known, json);
     }
 }
 
