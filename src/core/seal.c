@@ -19,6 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
+_Static_assert(SEAL_KEYS == SANDBOX_SEAL_KEYS, "a sandbox has room for them");
+
 #define SEED_FILE "seed"
 #define SEED_LETTERS 52 // 260 random bits
 
@@ -58,12 +60,12 @@ int seal_open(struct core *core, struct error *err)
     return 0;
 }
 
-void seal_make(const struct core *core, const char *purpose, const char *sandbox_id,
+void seal_make(const struct core *core, const char *purpose, const char *subject,
                char out[SEAL_TEXT])
 {
     unsigned char digest[SEAL_BYTES];
     char text[128];
-    int length = snprintf(text, sizeof text, "%s:%s", purpose, sandbox_id);
+    int length = snprintf(text, sizeof text, "%s:%s", purpose, subject);
 
     (void)HMAC(EVP_sha256(), core->seed, SEAL_BYTES, (const unsigned char *)text,
                length < (int)sizeof text ? (size_t)length : sizeof text - 1, digest, NULL);
@@ -72,11 +74,11 @@ void seal_make(const struct core *core, const char *purpose, const char *sandbox
     OPENSSL_cleanse(digest, sizeof digest);
 }
 
-bool seal_is(const struct core *core, const char *purpose, const char *sandbox_id, const char *text)
+bool seal_is(const struct core *core, const char *purpose, const char *subject, const char *text)
 {
     char wanted[SEAL_TEXT];
 
-    seal_make(core, purpose, sandbox_id, wanted);
+    seal_make(core, purpose, subject, wanted);
     bool is_it = strlen(text) == SEAL_TEXT - 1 && CRYPTO_memcmp(text, wanted, SEAL_TEXT - 1) == 0;
     OPENSSL_cleanse(wanted, sizeof wanted);
     return is_it;
@@ -85,6 +87,13 @@ bool seal_is(const struct core *core, const char *purpose, const char *sandbox_i
 static void copy_text(char *to, size_t size, const char *from)
 {
     (void)snprintf(to, size, "%s", from ? from : "");
+}
+
+bool seal_is_alive(struct core *core, const char *sandbox_id, enum sandbox_state *state)
+{
+    struct actor ignored;
+
+    return seal_actor(core, sandbox_id, &ignored, state);
 }
 
 bool seal_actor(struct core *core, const char *sandbox_id, struct actor *out,
@@ -108,6 +117,67 @@ bool seal_actor(struct core *core, const char *sandbox_id, struct actor *out,
     if (state)
         *state = record->state;
     return true;
+}
+
+bool seal_stranger(struct core *core, const char *sandbox_id, struct actor *out)
+{
+    if (!seal_actor(core, sandbox_id, out, NULL))
+        return false;
+    out->key_id[0] = out->member[0] = '\0';
+    out->scopes = SCOPE_READ | SCOPE_RUN | SCOPE_ORGANISATION; // whosever this one sandbox is
+    out->is_stranger = true;
+    return true;
+}
+
+bool seal_hold(struct core *core, const char *sandbox_id, struct actor *actor)
+{
+    autoptr(sandbox) sandbox = registry_find(core->sandboxes->registry, sandbox_id);
+
+    if (!sandbox || !actor_sees_in(actor, &sandbox->record.owner, sandbox->id))
+        return false;
+    actor->scopes &= SCOPES_USUAL | SCOPE_ORGANISATION;
+    actor->is_admin = false;
+    copy_text(actor->sandbox, sizeof actor->sandbox, sandbox->id);
+    return true;
+}
+
+// Under the sandbox's lock.
+static bool has_key(const struct sandbox *sandbox, const char *key_id)
+{
+    const char *maker = sandbox->record.key_id;
+
+    if (strcmp(key_id, maker ? maker : "") == 0)
+        return true;
+    for (size_t i = 0; i < SEAL_KEYS && i < sandbox->n_seal_keys; i++) {
+        if (strcmp(key_id, sandbox->seal_keys[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+void seal_add_key(struct core *core, const char *sandbox_id, const char *key_id)
+{
+    autoptr(sandbox) sandbox = registry_find(core->sandboxes->registry, sandbox_id);
+
+    if (!sandbox)
+        return;
+    autolock(&sandbox->lock);
+    if (!has_key(sandbox, key_id)) // the oldest goes where there is no room
+        copy_text(sandbox->seal_keys[sandbox->n_seal_keys++ % SEAL_KEYS], ID_TEXT, key_id);
+}
+
+size_t seal_list_keys(struct core *core, const char *sandbox_id, char out[SEAL_KEYS + 1][ID_TEXT])
+{
+    autoptr(sandbox) sandbox = registry_find(core->sandboxes->registry, sandbox_id);
+    size_t count = 0;
+
+    if (!sandbox)
+        return 0;
+    autolock(&sandbox->lock);
+    copy_text(out[count++], ID_TEXT, sandbox->record.key_id);
+    for (size_t i = 0; i < SEAL_KEYS && i < sandbox->n_seal_keys; i++)
+        copy_text(out[count++], ID_TEXT, sandbox->seal_keys[i]);
+    return count;
 }
 
 char *seal_front_data(struct core *core, const char *sandbox_id)

@@ -24,10 +24,11 @@ struct actor {
         [ID_TEXT]; // "": no key (the machine's own root, over the local socket). Of a token: of the key that made it
     char token_id[ID_TEXT]; // "": it is no token
     char organisation[ID_TEXT];
-    char member[MEMBER_TEXT];     // whose key it is; "": nobody's in particular
-    char sandbox[ID_TEXT];        // of a token: the one sandbox it opens; "": any
-    unsigned scopes;              // scope.h
-    bool is_admin;                // has SCOPE_ADMIN
+    char member[MEMBER_TEXT]; // whose key it is; "": nobody's in particular
+    char sandbox[ID_TEXT];    // of a token: the one sandbox it opens; "": any
+    unsigned scopes;          // scope.h
+    bool is_admin;            // has SCOPE_ADMIN
+    bool is_stranger;         // nobody known, in a sandbox that is open to everybody: uses no quota
     char selector[SELECTOR_TEXT]; // labels of the sandboxes it may see (base/label.h); "": all
     bool has_rules;               // the key's record says more of what it may make: key_rules_check
     uint32_t

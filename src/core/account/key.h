@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * API keys: made once, shown once, remembered as hashes. key_check answers from memory what it was asked within the last second.
- * Threads: any but loops; key_check_quick and key_shown: any.
+ * Threads: any but loops; key_check_quick, key_check_id_quick and key_shown: any.
  */
 #pragma once
 #include "core/account/account.h"
@@ -104,6 +104,12 @@ enum key_known {
     KEY_WRONG,
 };
 enum key_known key_check_quick(struct accounts *accounts, const char *text, struct actor *out);
+/*
+ * Both for a key by its id, where something else has shown that this key stands behind the request. "" is the machine's own root. ERROR_UNAUTHORIZED, noun
+ * "key": it was revoked or has expired.
+ */
+int key_check_id(struct accounts *accounts, const char *id, struct actor *out, struct error *err);
+enum key_known key_check_id_quick(struct accounts *accounts, const char *id, struct actor *out);
 /*
  * Tells of keys and tokens that were revoked, by whomever, or have expired, or may less than before, within seconds; token_id NULL: a key, and its tokens
  * with it. NULL: no longer.

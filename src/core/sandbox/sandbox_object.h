@@ -22,6 +22,8 @@
 
 struct execution;
 
+#define SANDBOX_SEAL_KEYS 8
+
 struct sandbox {
     struct id_entry known; // in the registry
     _Atomic unsigned refs;
@@ -60,6 +62,9 @@ struct sandbox {
 
     uint64_t
         code_bytes; // of the server's memory that what its interpreters send takes; code_memory.h
+
+    char seal_keys[SANDBOX_SEAL_KEYS][ID_TEXT]; // core/seal.h; under the lock
+    unsigned n_seal_keys;                       // that were ever added
 
     struct quota_share share; // what is counted for it; account/quota.h
 

@@ -226,10 +226,9 @@ static int health(struct call *call, struct error *err)
 {
     autoreply reply = {0};
     struct e2b_target target;
-    struct actor ignored;
 
     e2b_target_read(call->request, &target);
-    if (!target.id[0] || !seal_actor(call->core, target.id, &ignored, NULL))
+    if (!target.id[0] || !seal_is_alive(call->core, target.id, NULL))
         return gone(err);
     reply_init(&reply);
     json_string(&reply.json, "OK");

@@ -68,7 +68,6 @@ static int get(struct call *call, struct error *err)
     if (e2b_get(call, &info, err) < 0)
         return -1;
     e2b_kept_read(call, &info, &kept);
-    e2b_token_make(call->core, info.id, token);
     reply_init(&reply);
     json_map_begin(json);
     write_members(call, json, &info, &kept);
@@ -85,7 +84,10 @@ static int get(struct call *call, struct error *err)
     e2b_member_text(json, "onTimeout", info.on_expiry > SANDBOX_EXPIRY_ENDS ? "pause" : "kill");
     e2b_member_bool(json, "autoResume", kept.resumes);
     json_map_end(json);
-    e2b_member_text(json, "envdAccessToken", token);
+    if (call->actor.scopes & SCOPE_RUN) { // it opens commands too
+        e2b_token_make(call->core, &call->actor, info.id, token);
+        e2b_member_text(json, "envdAccessToken", token);
+    }
     json_map_end(json);
     return e2b_answer(call, &reply, 200);
 }

@@ -53,7 +53,7 @@ void e2b_write_made(struct call *call, struct json_writer *json, const struct sa
     struct e2b_kept kept;
 
     e2b_kept_read(call, info, &kept);
-    e2b_token_make(call->core, info->id, token);
+    e2b_token_make(call->core, &call->actor, info->id, token);
     json_map_begin(json);
     e2b_member_text(json, "sandboxID", info->id);
     e2b_member_text(json, "templateID", kept.template ? kept.template : info->runtime);
@@ -93,7 +93,8 @@ int e2b_get(struct call *call, struct sandbox_info *out, struct error *err)
     if (!id_is_valid(id))
         return error_refuse(err, ERROR_NOT_FOUND, "sandbox", "sandbox '%.64s' not found", asked);
     call_about_sandbox(call, "", id);
-    if (sandbox_get(call->core->sandboxes, &call->actor, id, false, &info, err) < 0)
+    if (sandbox_check_selected(call->core->sandboxes, &call->actor, id, err) < 0 ||
+        sandbox_get(call->core->sandboxes, &call->actor, id, false, &info, err) < 0)
         return -1;
     if (!e2b_is_there(&info))
         return error_refuse(err, ERROR_NOT_FOUND, "sandbox", "sandbox '%s' not found", id);

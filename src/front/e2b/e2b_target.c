@@ -17,7 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PURPOSE "e2b-envd"
+#define PURPOSE "e2b-envd-key"
+#define NO_KEY "00000000000000000000000000" // in place of a key's id: the machine's own root
+#define IDS_LENGTH (2 * ID_LENGTH)
 #define SIGNATURE_TEXT 47 // "v1_", 43 of base64 and a NUL
 
 // ---- where it goes ----
@@ -99,20 +101,64 @@ bool e2b_target_claims(const struct http_request *request)
 
 // ---- tokens and signatures ----
 
-void e2b_token_make(const struct core *core, const char *sandbox_id, char out[E2B_TOKEN_TEXT])
+/* Whose a token is. */
+struct holder {
+    char sandbox_id[ID_TEXT];
+    char key_id[ID_TEXT]; // "": the machine's own root
+};
+
+/* "SANDBOX:KEY" */
+#define SUBJECT_TEXT (2 * ID_TEXT)
+static const char *subject_of(const struct holder *holder, char text[SUBJECT_TEXT])
 {
-    memcpy(out, sandbox_id, ID_LENGTH);
-    seal_make(core, PURPOSE, sandbox_id, out + ID_LENGTH);
+    (void)snprintf(text, SUBJECT_TEXT, "%s:%s", holder->sandbox_id, holder->key_id);
+    return text;
+}
+
+static void make_token(const struct core *core, const struct holder *holder,
+                       char out[E2B_TOKEN_TEXT])
+{
+    char subject[SUBJECT_TEXT];
+
+    memcpy(out, holder->sandbox_id, ID_LENGTH);
+    memcpy(out + ID_LENGTH, *holder->key_id ? holder->key_id : NO_KEY, ID_LENGTH);
+    seal_make(core, PURPOSE, subject_of(holder, subject), out + IDS_LENGTH);
+}
+
+/* False: it is none that was given here. */
+static bool read_token(const struct core *core, const char *token, struct holder *out)
+{
+    char subject[SUBJECT_TEXT];
+
+    *out = (struct holder){0};
+    if (strlen(token) != E2B_TOKEN_TEXT - 1 || !read_id(token, ID_LENGTH, out->sandbox_id))
+        return false;
+    if (strncmp(token + ID_LENGTH, NO_KEY, ID_LENGTH) != 0 &&
+        !read_id(token + ID_LENGTH, ID_LENGTH, out->key_id))
+        return false;
+    return seal_is(core, PURPOSE, subject_of(out, subject), token + IDS_LENGTH);
+}
+
+void e2b_token_make(struct core *core, const struct actor *actor, const char *sandbox_id,
+                    char out[E2B_TOKEN_TEXT])
+{
+    struct holder holder = {0};
+
+    (void)snprintf(holder.sandbox_id, sizeof holder.sandbox_id, "%s", sandbox_id);
+    memcpy(holder.key_id, actor->key_id, sizeof holder.key_id);
+    make_token(core, &holder, out);
+    seal_add_key(core, sandbox_id, actor->key_id);
 }
 
 /* What a URL has to be signed with. */
 struct signing {
-    const struct core *core;
+    struct core *core;
     const char *path, *operation, *username, *expiration, *signature;
-    char found[ID_TEXT];
+    struct holder found;
 };
 
-static void sign(const struct signing *signing, const char *sandbox_id, char out[SIGNATURE_TEXT])
+static void sign(const struct signing *signing, const struct holder *holder,
+                 char out[SIGNATURE_TEXT])
 {
     char token[E2B_TOKEN_TEXT], text[48];
     unsigned char digest[32];
@@ -127,7 +173,7 @@ static void sign(const struct signing *signing, const char *sandbox_id, char out
                                  signing->expiration ? ":" : "",
                                  signing->expiration ? signing->expiration : ""};
 
-    e2b_token_make(signing->core, sandbox_id, token);
+    make_token(signing->core, holder, token);
     (void)EVP_DigestInit_ex(context, EVP_sha256(), NULL);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         (void)EVP_DigestUpdate(context, parts[i], strlen(parts[i]));
@@ -138,17 +184,30 @@ static void sign(const struct signing *signing, const char *sandbox_id, char out
     (void)snprintf(out, SIGNATURE_TEXT, "v1_%.43s", text);
 }
 
+static bool is_signed_with(const struct signing *signing, const struct holder *holder)
+{
+    char wanted[SIGNATURE_TEXT];
+
+    sign(signing, holder, wanted);
+    return strlen(signing->signature) == SIGNATURE_TEXT - 1 &&
+           CRYPTO_memcmp(wanted, signing->signature, SIGNATURE_TEXT - 1) == 0;
+}
+
+/* By any of the keys that have a token of this sandbox. */
 static bool is_signed_by(void *data, const char *sandbox_id)
 {
     struct signing *signing = data;
-    char wanted[SIGNATURE_TEXT];
+    char keys[SEAL_KEYS + 1][ID_TEXT];
+    size_t count = seal_list_keys(signing->core, sandbox_id, keys);
 
-    sign(signing, sandbox_id, wanted);
-    if (strlen(signing->signature) != SIGNATURE_TEXT - 1 ||
-        CRYPTO_memcmp(wanted, signing->signature, SIGNATURE_TEXT - 1) != 0)
-        return false;
-    memcpy(signing->found, sandbox_id, ID_TEXT);
-    return true;
+    for (size_t i = 0; i < count; i++) {
+        struct holder *holder = &signing->found;
+        (void)snprintf(holder->sandbox_id, sizeof holder->sandbox_id, "%s", sandbox_id);
+        memcpy(holder->key_id, keys[i], sizeof holder->key_id);
+        if (is_signed_with(signing, holder))
+            return true;
+    }
+    return false;
 }
 
 static const char *or_empty(const char *text)
@@ -166,7 +225,7 @@ static bool is_expired(const char *expiration)
 
 /* Whose token the URL was signed with: of the sandbox that is named, or of any that is alive. */
 static bool find_signer(struct core *core, const struct http_request *request,
-                        struct e2b_target *target)
+                        const struct e2b_target *target, struct holder *out)
 {
     struct arena arena = {0};
     struct query *query;
@@ -186,8 +245,7 @@ static bool find_signer(struct core *core, const struct http_request *request,
         is_good = signing.signature && (!signing.expiration || !is_expired(signing.expiration)) &&
                   (target->id[0] ? is_signed_by(&signing, target->id)
                                  : seal_find(core, is_signed_by, &signing));
-        if (is_good)
-            memcpy(target->id, signing.found, ID_TEXT);
+        *out = signing.found;
     }
     arena_clear(&arena);
     return is_good;
@@ -213,42 +271,78 @@ static int gone(struct error *err)
     return error_refuse(err, ERROR_ENDED, "sandbox", "The sandbox was not found");
 }
 
+/* Whether the request can be for a sandbox at all. */
+static int check_target(struct core *core, const struct http_request *request,
+                        struct e2b_target *target, struct error *err)
+{
+    e2b_target_read(request, target);
+    if (target->is_wrong)
+        return error_refuse(err, ERROR_INVALID, "target",
+                            "send both E2b-Sandbox-Id and E2b-Sandbox-Port");
+    bool is_named = http_request_header(request, "E2b-Sandbox-Id") ||
+                    http_request_header(request, "X-Access-Token");
+    return target->id[0] ? (seal_is_alive(core, target->id, NULL) ? 0 : gone(err))
+           : is_named    ? gone(err)
+                         : 0;
+}
+
+/* Who has shown a token of the sandbox, or signed the URL with one. */
+static bool find_holder(struct core *core, const struct http_request *request,
+                        const struct e2b_target *target, struct holder *out)
+{
+    const char *token = http_request_header(request, "X-Access-Token");
+
+    if (token)
+        return read_token(core, token, out) && strcmp(out->sandbox_id, target->id) == 0;
+    return strcmp(request->path, "/files") == 0 && find_signer(core, request, target, out);
+}
+
+static int ended_key(struct error *err)
+{
+    return error_refuse(
+        err, ERROR_UNAUTHORIZED, "token",
+        "the key that this token was given to may not use the sandbox any more: connect "
+        "to it again with one that may");
+}
+
 static int check_token(struct core *core, const struct http_request *request, struct actor *out,
                        struct error *err)
 {
-    const char *token = http_request_header(request, "X-Access-Token");
     struct e2b_target target;
+    struct holder holder;
+    struct actor actor = {0};
 
-    e2b_target_read(request, &target);
-    if (target.is_wrong)
-        return error_refuse(err, ERROR_INVALID, "target",
-                            "send both E2b-Sandbox-Id and E2b-Sandbox-Port");
-    bool is_named = http_request_header(request, "E2b-Sandbox-Id") != NULL;
-    if (target.id[0] ? !seal_actor(core, target.id, out, NULL) : is_named)
-        return gone(err);
-    if (token) {
-        if (target.id[0] && strncmp(token, target.id, ID_LENGTH) == 0 &&
-            seal_is(core, PURPOSE, target.id, token + ID_LENGTH))
-            return 0;
-        *out = (struct actor){0};
-        return target.id[0] ? missing_token(err) : gone(err);
-    }
-    if (strcmp(request->path, "/files") == 0 && find_signer(core, request, &target) &&
-        seal_actor(core, target.id, out, NULL))
-        return 0;
-    *out = (struct actor){0};
-    return missing_token(err);
+    if (check_target(core, request, &target, err) < 0)
+        return -1;
+    if (!find_holder(core, request, &target, &holder))
+        return missing_token(err);
+    if (key_check_id(core->accounts, holder.key_id, &actor, err) < 0)
+        return error_is(err, ERROR_UNAUTHORIZED) ? ended_key(err) : -1;
+    if (!seal_hold(core, holder.sandbox_id, &actor))
+        return ended_key(err);
+    seal_add_key(core, holder.sandbox_id, holder.key_id);
+    *out = actor;
+    return 0;
 }
 
-/* A signature may be anybody's, which is looked for by a worker. */
+/* A signature may be anybody's, which is looked for by a worker; so is the reason of what is wrong. */
 static enum key_known check_token_quick(struct core *core, const struct http_request *request,
                                         struct actor *out)
 {
+    struct e2b_target target;
+    struct holder holder;
+    struct actor actor = {0};
     struct error ignored = {0};
 
-    if (!http_request_header(request, "X-Access-Token"))
+    if (!http_request_header(request, "X-Access-Token") ||
+        check_target(core, request, &target, &ignored) < 0 ||
+        !find_holder(core, request, &target, &holder))
         return KEY_UNKNOWN;
-    return check_token(core, request, out, &ignored) == 0 ? KEY_VALID : KEY_UNKNOWN;
+    enum key_known known = key_check_id_quick(core->accounts, holder.key_id, &actor);
+    if ((known != KEY_VALID && known != KEY_STALE) || !seal_hold(core, holder.sandbox_id, &actor))
+        return KEY_UNKNOWN;
+    *out = actor;
+    return known;
 }
 
 static const char *find_token(const struct http_request *request, struct auth_room *room)

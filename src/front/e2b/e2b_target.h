@@ -10,7 +10,7 @@
 
 #define E2B_ENVD_PORT 49983
 #define E2B_CODE_PORT 49999
-#define E2B_TOKEN_TEXT 91 // a sandbox's id and 64 digits
+#define E2B_TOKEN_TEXT 117 // ids of a sandbox and of a key, and 64 digits
 
 struct core;
 
@@ -30,8 +30,12 @@ void e2b_target_read(const struct http_request *request, struct e2b_target *out)
 /* Whether the request is for a sandbox at all. On the loop. */
 bool e2b_target_claims(const struct http_request *request);
 
-/* The secret of a sandbox that opens envd; and that for its other ports, where they are not for everybody. */
-void e2b_token_make(const struct core *core, const char *sandbox_id, char out[E2B_TOKEN_TEXT]);
+/*
+ * What opens envd of a sandbox, for this actor, who has SCOPE_RUN: the same each time, and worth what its key may do. And what opens the sandbox's other ports, where they
+ * are not for everybody.
+ */
+void e2b_token_make(struct core *core, const struct actor *actor, const char *sandbox_id,
+                    char out[E2B_TOKEN_TEXT]);
 #define E2B_TRAFFIC_PURPOSE "e2b-traffic"
 
 /* Keys of the control plane, in either spelling; and what opens envd. */

@@ -100,15 +100,16 @@ int envd_enter(struct call *call, const char **id, struct error *err)
     const unsigned sleepy = sandbox_in(SANDBOX_PAUSED) | sandbox_in(SANDBOX_PAUSING);
     autoclear(sandbox_info) info = {0};
     struct e2b_kept kept;
-    struct actor ignored;
     enum sandbox_state state;
 
     if (e2b_of(call)->is_debug && e2b_debug_enter(call, err) < 0)
         return -1;
     call_about_sandbox(call, "", call->actor.sandbox);
     *id = call_print(call, "%s", call->actor.sandbox);
-    if (!seal_actor(call->core, *id, &ignored, &state))
+    if (!seal_is_alive(call->core, *id, &state))
         return error_refuse(err, ERROR_ENDED, "sandbox", "The sandbox was not found");
+    if (sandbox_check_selected(call->core->sandboxes, &call->actor, *id, err) < 0)
+        return -1;
     if (!(sandbox_in(state) & sleepy))
         return 0;
     if (sandbox_get(call->core->sandboxes, &call->actor, *id, false, &info, err) < 0)

@@ -13,11 +13,10 @@ static int health(struct call *call, struct error *err)
     const unsigned awake = sandbox_in(SANDBOX_IDLE) | sandbox_in(SANDBOX_RUNNING) |
                            sandbox_in(SANDBOX_CREATING) | sandbox_in(SANDBOX_RESUMING);
     struct e2b_target target;
-    struct actor ignored;
     enum sandbox_state state;
 
     e2b_target_read(call->request, &target);
-    if (!target.id[0] || !seal_actor(call->core, target.id, &ignored, &state) ||
+    if (!target.id[0] || !seal_is_alive(call->core, target.id, &state) ||
         !(sandbox_in(state) & awake))
         return error_refuse(err, ERROR_ENDED, "sandbox", "The sandbox was not found");
     return e2b_answer_empty(call, 204);
