@@ -69,6 +69,29 @@ int store_usage_runs(struct store *store, const char *organisation, const char *
     return 0;
 }
 
+static int add_run_once(struct store_call *call, const char *sandbox_id, const char *key_id,
+                        int64_t now, struct error *err)
+{
+    static const struct usage_total one = {.executions = 1};
+
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        usage_day_add(call, sandbox_id, key_id, now, &one, 0, err) < 0)
+        return -1;
+    return store_call_done(call, err);
+}
+
+int store_usage_add_run(struct store *store, const char *sandbox_id, const char *key_id,
+                        int64_t now, struct error *err)
+{
+    autocall call = {.store = store};
+    int result;
+
+    do
+        result = add_run_once(&call, sandbox_id, key_id, now, err);
+    while (result < 0 && store_call_again(&call, err));
+    return result;
+}
+
 // ---- telling ----
 
 static const char *const columns[] = {

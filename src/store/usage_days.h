@@ -11,6 +11,10 @@
 int store_usage_runs(struct store *store, const char *organisation, const char *key_id, int64_t day,
                      int64_t *out, struct error *err);
 
+/* One more of this key ("": no key's) in a sandbox, which no execution's record tells of. */
+int store_usage_add_run(struct store *store, const char *sandbox_id, const char *key_id,
+                        int64_t now, struct error *err);
+
 /* One entry for each sandbox, key, label or day that used something in whole days from `from`, before `to`; largest first but days, which are in order. */
 struct usage_filter {
     struct owner owner; // its organisation and member; NULL matches all

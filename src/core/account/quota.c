@@ -404,7 +404,7 @@ int quota_run(struct accounts *accounts, const struct actor *actor, bool *is_cou
     bool has_key = *actor->key_id && actor->quota.runs_per_day;
     int64_t day = today();
 
-    *is_counted = has_key || ceilings.runs_per_day;
+    *is_counted = !actor->is_stranger && (has_key || ceilings.runs_per_day);
     if (!*is_counted)
         return 0;
     if ((*actor->key_id && load_runs(accounts, actor->key_id, actor->organisation, day, err) < 0) ||

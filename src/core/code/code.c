@@ -2,10 +2,14 @@
 /* Runs of code in contexts; see code.h. */
 #include "core/code/code.h"
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/account/quota.h"
 #include "core/code/code_impl.h"
 #include "core/execution/executions.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox_object.h"
+#include "store/usage_days.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -47,6 +51,38 @@ static void hold(struct sandbox *sandbox, int by)
     sandbox->n_jobs += (unsigned)by;
 }
 
+/* A run that is counted is remembered: by the record of the interpreter that was started for it, or as one of the day. */
+static void record_run(struct contexts *contexts, const struct actor *actor,
+                       const struct sandbox *sandbox)
+{
+    struct error err = {0};
+
+    if (store_usage_add_run(contexts->executions->sandboxes->store, sandbox->id, actor->key_id,
+                            (int64_t)clock_wall_ms(), &err) < 0)
+        log_debug("a run of code was not recorded", F("sandbox", sandbox->id),
+                  F("error", err.text)); // it is counted until the server ends
+}
+
+static int begin(struct contexts *contexts, const struct actor *actor, struct sandbox *sandbox,
+                 const struct code_request *request, struct code_run *out, struct error *err)
+{
+    struct accounts *accounts = contexts->executions->sandboxes->accounts;
+    bool is_counted, is_started = false;
+
+    if (quota_run(accounts, actor, &is_counted, err) < 0)
+        return -1;
+    if (context_ensure(contexts, actor, sandbox, request, &out->context, &is_started, err) == 0 &&
+        context_connect(contexts, actor, sandbox, &out->context, &out->fd, err) == 0 &&
+        write_request(request, &out->context, &out->request, err) == 0) {
+        if (is_counted && !is_started)
+            record_run(contexts, actor, sandbox);
+        return 0;
+    }
+    if (is_counted)
+        quota_unrun(accounts, actor->key_id, actor->organisation);
+    return -1;
+}
+
 int code_start(struct contexts *contexts, const struct actor *actor, const char *sandbox_id,
                const struct code_request *request, struct code_run *out, struct error *err)
 {
@@ -61,9 +97,7 @@ int code_start(struct contexts *contexts, const struct actor *actor, const char 
     if (lookup_sandbox(contexts->executions->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
     sandbox_touch(sandbox);
-    if (context_ensure(contexts, actor, sandbox, request, &out->context, err) < 0 ||
-        context_connect(contexts, actor, sandbox, &out->context, &out->fd, err) < 0 ||
-        write_request(request, &out->context, &out->request, err) < 0) {
+    if (begin(contexts, actor, sandbox, request, out, err) < 0) {
         code_run_clear(out);
         return -1;
     }

@@ -6,6 +6,7 @@
  * and its reason of ending is known. It listens on a socket of the box's network that is named after it. A run is a connection to that: the request goes in, lines of JSON
  * come out; who closes it interrupts the code. One run at a time in a context, others wait for their turn. An interpreter that has ended is started anew by the next run,
  * with nothing of what was defined. docs/internals/code.md has the lines.
+ * Each run counts as a command does (quota.h). The interpreter that a run had to start counts as that run.
  * Threads: any but loops; code_run_clear and code_run_take: any.
  */
 #pragma once
@@ -22,6 +23,7 @@ struct executions;
 struct sandbox;
 
 #define CODE_CONTEXTS 16       // of a sandbox
+#define CODE_CONTEXTS_OPEN 8   // of these, strangers' (actor.h)
 #define CODE_LENGTH (4u << 20) // of one run
 #define CODE_LINE (16u << 20)  // of what comes out
 
@@ -38,6 +40,7 @@ struct context_info {
     char *user;      // NULL: the sandbox's
     char *directory; // where it began
     bool is_usual;   // the one that its language has without being asked for
+    bool is_open;    // a stranger made it: strangers see such contexts alone
     bool is_running; // else its interpreter has ended
     int64_t created_at;
 };

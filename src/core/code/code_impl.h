@@ -26,9 +26,13 @@ int code_put_env(struct buffer *out, const char *const *env, struct error *err);
 #define CONTEXT_NAME (ID_TEXT + 48)
 const char *context_name(const struct context_info *info, char text[CONTEXT_NAME]);
 
-/* The context as asked for, with an interpreter that was alive a moment ago: of that id, or (NULL) the first of the language that nobody made by hand, or a new one. */
+/*
+ * The context as asked for, with an interpreter that was alive a moment ago: of that id, or (NULL) the first of the language that nobody made by hand, or a new one.
+ * *is_started: it was started for this, and is counted as the run that it is for.
+ */
 int context_ensure(struct contexts *contexts, const struct actor *actor, struct sandbox *sandbox,
-                   const struct code_request *request, struct context_info *out, struct error *err);
+                   const struct code_request *request, struct context_info *out, bool *is_started,
+                   struct error *err);
 
 /* A socket to its interpreter; waits until that listens. */
 int context_connect(struct contexts *contexts, const struct actor *actor, struct sandbox *sandbox,

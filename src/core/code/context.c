@@ -19,7 +19,8 @@
 #define PREFIX "burrow-context-"
 #define START_MS 60000 // until an interpreter listens, on a machine that does other things
 #define END_MS 2000    // until the end of one is known
-#define KEPT 64        // ended ones that are looked through for one to start anew
+#define OPEN_TAG "stranger"
+#define KEPT 64 // ended ones that are looked through for one to start anew
 
 static const enum execution_kind context_kind = EXECUTION_CONTEXT;
 
@@ -104,12 +105,19 @@ static bool describe(const struct execution_record *record, struct context_info 
     (void)snprintf(out->execution_id, sizeof out->execution_id, "%s", record->id);
     out->directory = record->command.directory ? xstrdup(record->command.directory) : NULL;
     out->user = record->command.user ? xstrdup(record->command.user) : NULL;
+    out->is_open = record->tag && strcmp(record->tag, OPEN_TAG) == 0;
     out->is_running = record->state == EXECUTION_RUNNING && !record->stop_at;
     out->created_at = record->created_at;
     return true;
 }
 
-static int add_living(struct sandbox *sandbox, struct context_infos *out)
+/* What others have made is not there for strangers. */
+static bool is_seen(const struct actor *actor, const struct context_info *info)
+{
+    return info->is_open || !actor->is_stranger;
+}
+
+static void add_living(struct sandbox *sandbox, struct context_infos *out)
 {
     autolock(&sandbox->lock);
     for (struct execution *at = sandbox->executions; at; at = at->next) {
@@ -124,7 +132,6 @@ static int add_living(struct sandbox *sandbox, struct context_infos *out)
         out->items = xrealloc(out->items, out->count + 1, sizeof *out->items);
         out->items[out->count++] = info;
     }
-    return 0;
 }
 
 static bool is_wanted(const struct context_info *info, const char *id, enum code_language language)
@@ -132,16 +139,23 @@ static bool is_wanted(const struct context_info *info, const char *id, enum code
     return id ? strcmp(info->id, id) == 0 : info->is_usual && info->language == language;
 }
 
+/* How many there are. */
+struct living {
+    size_t all, open;
+};
+
 /* One whose interpreter lives. */
-static bool find_living(struct sandbox *sandbox, const char *id, enum code_language language,
-                        struct context_info *out, size_t *count)
+static bool find_living(struct sandbox *sandbox, const struct actor *actor, const char *id,
+                        enum code_language language, struct context_info *out, struct living *count)
 {
     struct context_infos infos __attribute__((cleanup(context_infos_clear))) = {0};
 
     add_living(sandbox, &infos);
-    *count = infos.count;
+    *count = (struct living){.all = infos.count};
+    for (size_t i = 0; i < infos.count; i++)
+        count->open += infos.items[i].is_open;
     for (size_t i = 0; i < infos.count; i++) {
-        if (is_wanted(&infos.items[i], id, language)) {
+        if (is_seen(actor, &infos.items[i]) && is_wanted(&infos.items[i], id, language)) {
             *out = infos.items[i];
             infos.items[i] = (struct context_info){0};
             return true;
@@ -167,13 +181,15 @@ static int find_ended(struct contexts *contexts, const struct actor *actor, cons
                                                 .sandbox_id = info->sandbox_id,
                                                 .kind = info->kind,
                                                 .command = info->command,
+                                                .tag = info->tag,
                                                 .state = info->state,
                                                 .stop_at = info->stop_at,
                                                 .created_at = info->created_at};
         if (!describe(&record, out))
             continue;
         if (strcmp(out->id, id) == 0) {
-            if (!info->stop_reason || strcmp(info->stop_reason, "removed") != 0)
+            if (is_seen(actor, out) &&
+                (!info->stop_reason || strcmp(info->stop_reason, "removed") != 0))
                 return 0;
             context_info_clear(out);
             break;
@@ -210,7 +226,7 @@ static int start_execution(struct contexts *contexts, const struct actor *actor,
 }
 
 static int start(struct contexts *contexts, const struct actor *actor, struct sandbox *sandbox,
-                 struct context_info *info, struct error *err)
+                 struct context_info *info, bool is_counted, struct error *err)
 {
     const struct code_driver driver = code_language_driver(info->language);
     char name[CONTEXT_NAME];
@@ -220,6 +236,8 @@ static int start(struct contexts *contexts, const struct actor *actor, struct sa
         .command = {.argv = argv, .directory = info->directory, .user = info->user},
         .input = driver.script,
         .input_length = driver.length,
+        .is_counted = is_counted,
+        .tag = info->is_open ? OPEN_TAG : NULL,
         .output_cap_bytes = 64 << 10, // what it says of itself: not what code writes
     };
     struct execution_info started __attribute__((cleanup(execution_info_clear))) = {0};
@@ -236,38 +254,48 @@ static int start(struct contexts *contexts, const struct actor *actor, struct sa
 }
 
 static int start_new(struct contexts *contexts, const struct actor *actor, struct sandbox *sandbox,
-                     size_t count, struct context_info *info, struct error *err)
+                     const struct living *count, struct context_info *info, bool is_counted,
+                     struct error *err)
 {
-    if (count >= CODE_CONTEXTS)
+    if (count->all >= CODE_CONTEXTS)
         return error_refuse(err, ERROR_FULL, "context",
                             "the sandbox has %d contexts already; remove one of them",
                             CODE_CONTEXTS);
+    if (actor->is_stranger && count->open >= CODE_CONTEXTS_OPEN)
+        return error_refuse(err, ERROR_FULL, "context",
+                            "the sandbox has %d contexts already that were made without its token; "
+                            "remove one of them, or send the token",
+                            CODE_CONTEXTS_OPEN);
+    info->is_open = actor->is_stranger;
     id_make(info->id);
-    return start(contexts, actor, sandbox, info, err);
+    return start(contexts, actor, sandbox, info, is_counted, err);
 }
 
 int context_ensure(struct contexts *contexts, const struct actor *actor, struct sandbox *sandbox,
-                   const struct code_request *request, struct context_info *out, struct error *err)
+                   const struct code_request *request, struct context_info *out, bool *is_started,
+                   struct error *err)
 {
-    size_t count = 0;
+    struct living count;
 
     *out = (struct context_info){0};
-    if (find_living(sandbox, request->context_id, request->language, out, &count))
+    *is_started = false;
+    if (find_living(sandbox, actor, request->context_id, request->language, out, &count))
         return 0;
     autolock(stripe(contexts, sandbox->id));
-    if (find_living(sandbox, request->context_id, request->language, out, &count))
+    if (find_living(sandbox, actor, request->context_id, request->language, out, &count))
         return 0;
+    *is_started = true;
     if (!request->context_id) {
         *out = (struct context_info){.language = request->language,
                                      .is_usual = true,
                                      .directory =
                                          request->directory ? xstrdup(request->directory) : NULL,
                                      .user = request->user ? xstrdup(request->user) : NULL};
-        return start_new(contexts, actor, sandbox, count, out, err);
+        return start_new(contexts, actor, sandbox, &count, out, true, err);
     }
     if (find_ended(contexts, actor, sandbox->id, request->context_id, out, err) < 0)
         return -1;
-    return start(contexts, actor, sandbox, out, err);
+    return start(contexts, actor, sandbox, out, true, err);
 }
 
 static bool is_over(struct contexts *contexts, const struct actor *actor,
@@ -380,7 +408,7 @@ int context_create(struct contexts *contexts, const struct actor *actor, const c
 {
     autoptr(sandbox) sandbox = NULL;
     struct context_info ignored = {0};
-    size_t count = 0;
+    struct living count;
     autofd fd = -1;
 
     *out = (struct context_info){0};
@@ -388,11 +416,11 @@ int context_create(struct contexts *contexts, const struct actor *actor, const c
         return -1;
     {
         autolock(stripe(contexts, sandbox->id));
-        (void)find_living(sandbox, "", CODE_PYTHON, &ignored, &count);
+        (void)find_living(sandbox, actor, "", CODE_PYTHON, &ignored, &count);
         out->language = request->language;
         out->directory = request->directory ? xstrdup(request->directory) : NULL;
         out->user = request->user ? xstrdup(request->user) : NULL;
-        if (start_new(contexts, actor, sandbox, count, out, err) < 0)
+        if (start_new(contexts, actor, sandbox, &count, out, false, err) < 0)
             return -1;
     }
     return context_connect(contexts, actor, sandbox, out, &fd, err);
@@ -405,18 +433,27 @@ int context_list(struct contexts *contexts, const struct actor *actor, const cha
 
     if (lookup_sandbox(contexts->executions->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
-    return add_living(sandbox, out);
+    add_living(sandbox, out);
+    size_t kept = 0;
+    for (size_t i = 0; i < out->count; i++) {
+        if (is_seen(actor, &out->items[i]))
+            out->items[kept++] = out->items[i];
+        else
+            context_info_clear(&out->items[i]);
+    }
+    out->count = kept;
+    return 0;
 }
 
 int context_get(struct contexts *contexts, const struct actor *actor, const char *sandbox_id,
                 const char *id, struct context_info *out, struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
-    size_t count;
+    struct living count;
 
     if (lookup_sandbox(contexts->executions->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
-    if (find_living(sandbox, id, CODE_PYTHON, out, &count))
+    if (find_living(sandbox, actor, id, CODE_PYTHON, out, &count))
         return 0;
     return find_ended(contexts, actor, sandbox->id, id, out, err);
 }
@@ -460,7 +497,7 @@ int context_restart(struct contexts *contexts, const struct actor *actor, const 
                                 "its interpreter does not end: remove the context");
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    return start(contexts, actor, sandbox, &info, err);
+    return start(contexts, actor, sandbox, &info, false, err);
 }
 
 int context_remove(struct contexts *contexts, const struct actor *actor, const char *sandbox_id,

@@ -61,6 +61,7 @@ struct execution_request {
         output_cap_bytes; // per stream; 0: the server's. A terminal goes on past it: of what it showed, the newest is kept
     const char *metadata;    // JSON, not read here; or NULL
     const char *asked;       // JSON: what the front wants to say back; or NULL
+    bool is_counted;         // among the runs of a day already, by who asks
     const char *tag;         // what its caller calls it, for execution_find; or NULL
     const struct once *once; // or NULL
     /*

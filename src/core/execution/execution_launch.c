@@ -259,7 +259,8 @@ int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
     if (check(sandbox, request, err) < 0)
         return -1;
     autoptr(execution) execution = execution_new(id_make(id));
-    if (quota_run(sandbox->sandboxes->accounts, actor, &execution->is_run_counted, err) < 0)
+    if (!request->is_counted &&
+        quota_run(sandbox->sandboxes->accounts, actor, &execution->is_run_counted, err) < 0)
         return -1;
     describe(sandbox, actor, request, &execution->record);
     execution->record.id = xstrdup(id);

@@ -2,12 +2,15 @@
 /* Port 49999 of a sandbox: contexts and runs of code, over those of the core. */
 #include "core/code/code.h"
 #include "core/core.h"
+#include "core/port/port.h"
 #include "core/sandbox/sandbox.h"
 #include "core/seal.h"
 #include "front/e2b/e2b_code.h"
 #include "front/e2b/e2b_impl.h"
+#include "web/access.h"
 #include "web/fields.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // ---- who ----
@@ -17,31 +20,54 @@ static int gone(struct error *err)
     return error_refuse(err, ERROR_ENDED, "sandbox", "The sandbox was not found");
 }
 
-/*
- * The clients send no token with calls about contexts. Those start and end interpreters and run nothing, so whoever can name the sandbox
- * may; of a sandbox whose ports are private, whoever has the token of those.
- */
-static int enter_open(struct call *call, const char **id, struct error *err)
+/* All ports of a sandbox that these clients made lead to whoever asks. */
+static bool is_public(struct call *call, const char *sandbox_id)
 {
-    autoclear(sandbox_info) info = {0};
-    struct e2b_target target;
-    struct e2b_kept kept;
+    autofree char *theirs = seal_front_data(call->core, sandbox_id);
+    autoptr(exposed) exposed = exposed_find(call->core->ports, sandbox_id, E2B_CODE_PORT);
+    struct port_info info = {0};
 
-    if (e2b_of(call)->is_debug)
-        return envd_enter(call, id, err);
+    if (!theirs || !exposed)
+        return false;
+    exposed_tell(call->core->ports, exposed, &info);
+    return info.port == PORT_ALL && !info.is_private;
+}
+
+static bool has_traffic_token(struct call *call, const char *sandbox_id)
+{
+    const char *token = call_header(call, "E2b-Traffic-Access-Token");
+
+    return token && seal_is(call->core, E2B_TRAFFIC_PURPOSE, sandbox_id, token);
+}
+
+/*
+ * The clients send no token with calls about contexts, as if those were a server on a port of the sandbox. So whoever may reach such a server may send them too, as a
+ * stranger: sees what strangers have made, and has no key's quota.
+ */
+static int enter_as_stranger(struct call *call, struct error *err)
+{
+    struct e2b_target target;
+
     e2b_target_read(call->request, &target);
-    if (!target.id[0] || !seal_actor(call->core, target.id, &call->actor, NULL))
+    if (!target.id[0] || !seal_is_alive(call->core, target.id, NULL))
         return gone(err);
-    if (sandbox_get(call->core->sandboxes, &call->actor, target.id, false, &info, err) < 0)
+    if (!is_public(call, target.id) && !has_traffic_token(call, target.id))
+        return error_refuse(err, ERROR_DENIED, "token",
+                            "the sandbox's ports are private: send its envdAccessToken as "
+                            "'X-Access-Token', or its trafficAccessToken as "
+                            "'E2b-Traffic-Access-Token'");
+    if (!seal_stranger(call->core, target.id, &call->actor))
+        return gone(err);
+    access_set_audit(call->access, call->core->audit, call);
+    return 0;
+}
+
+static int enter_open(struct call *call, enum key_scope scope, const char **id, struct error *err)
+{
+    bool is_key = call->is_known && !call->actor.tools && (call->actor.scopes & scope);
+
+    if (!e2b_of(call)->is_debug && !is_key && enter_as_stranger(call, err) < 0)
         return -1;
-    e2b_kept_read(call, &info, &kept);
-    if (kept.is_private) {
-        const char *token = call_header(call, "E2b-Traffic-Access-Token");
-        if (!token || !seal_is(call->core, E2B_TRAFFIC_PURPOSE, target.id, token))
-            return error_refuse(err, ERROR_DENIED, "token",
-                                "the sandbox's ports are private: send its trafficAccessToken as "
-                                "'E2b-Traffic-Access-Token'");
-    }
     return envd_enter(call, id, err);
 }
 
@@ -86,7 +112,8 @@ static int make_context(struct call *call, struct error *err)
 
     e2b_user_find(call, NULL, &user);
     if (fields_read(call->body, context_fields, &body, err) < 0 ||
-        find_language(body.language, &want.language, err) < 0 || enter_open(call, &id, err) < 0 ||
+        find_language(body.language, &want.language, err) < 0 ||
+        enter_open(call, SCOPE_RUN, &id, err) < 0 ||
         e2b_path(call, &user, body.directory ? body.directory : E2B_HOME, &want.directory, err) < 0)
         return -1;
     want.user = user.box_user;
@@ -104,7 +131,7 @@ static int list_contexts(struct call *call, struct error *err)
     autoreply reply = {0};
     const char *id;
 
-    if (enter_open(call, &id, err) < 0 ||
+    if (enter_open(call, SCOPE_READ, &id, err) < 0 ||
         context_list(call->core->contexts, &call->actor, id, &found, err) < 0)
         return -1;
     reply_init(&reply);
@@ -129,7 +156,7 @@ static int restart(struct call *call, struct error *err)
 {
     const char *id;
 
-    if (enter_open(call, &id, err) < 0 ||
+    if (enter_open(call, SCOPE_RUN, &id, err) < 0 ||
         context_restart(call->core->contexts, &call->actor, id, call->parameters[0], err) < 0)
         return -1;
     return answer_null(call);
@@ -140,7 +167,7 @@ static int forget(struct call *call, struct error *err)
 {
     const char *id;
 
-    if (enter_open(call, &id, err) < 0 ||
+    if (enter_open(call, SCOPE_RUN, &id, err) < 0 ||
         context_remove(call->core->contexts, &call->actor, id, call->parameters[0], err) < 0)
         return -1;
     return answer_null(call);
@@ -238,13 +265,13 @@ static int health(struct call *call, struct error *err)
 const struct route e2b_code_routes[] = {
     {"POST", "/execute", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, execute, "runs code",
      .needs = SCOPE_RUN, .is_undescribed = true, .reach = REACH_SANDBOX},
-    {"POST", "/contexts", ROUTE_SLOW, ACCESS_OPEN, BODY_JSON, make_context, "makes a context",
+    {"POST", "/contexts", ROUTE_SLOW, ACCESS_ANY, BODY_JSON, make_context, "makes a context",
      .is_undescribed = true},
-    {"GET", "/contexts", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, list_contexts, "all contexts",
+    {"GET", "/contexts", ROUTE_QUICK, ACCESS_ANY, BODY_NONE, list_contexts, "all contexts",
      .is_undescribed = true},
-    {"POST", "/contexts/{id}/restart", ROUTE_SLOW, ACCESS_OPEN, BODY_NONE, restart,
+    {"POST", "/contexts/{id}/restart", ROUTE_SLOW, ACCESS_ANY, BODY_NONE, restart,
      "a new interpreter for a context", .is_undescribed = true},
-    {"DELETE", "/contexts/{id}", ROUTE_SLOW, ACCESS_OPEN, BODY_NONE, forget, "ends a context",
+    {"DELETE", "/contexts/{id}", ROUTE_SLOW, ACCESS_ANY, BODY_NONE, forget, "ends a context",
      .is_undescribed = true},
     {"GET", "/health", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, health, "whether the sandbox is there",
      .is_undescribed = true},

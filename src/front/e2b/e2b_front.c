@@ -134,7 +134,7 @@ static struct route *join_debug(void)
         if (i > 0 && strcmp(routes[i].pattern, routes[0].pattern) == 0)
             continue;
         routes[kept] = routes[i];
-        if (routes[kept].access == ACCESS_OPEN) {
+        if (routes[kept].access != ACCESS_KEY) {
             routes[kept].access = ACCESS_KEY;
             routes[kept].needs = SCOPE_RUN;
             routes[kept].reach = REACH_SANDBOX;
