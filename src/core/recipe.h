@@ -50,6 +50,7 @@ struct recipe {
     struct recipe_service
         service; // has to become ready, or the build fails; it runs in no snapshot
     struct snapshot_outcome outcome; // its env, metadata and other_tags
+    const char *front_data;          // kept with the sandbox that it is built in; NULL: nothing
 };
 
 /* Begins the build `id` of the actor, or lets it wait. Copies all. ERROR_STATE, noun "snapshot": it was begun before, or is over. ERROR_FULL, noun

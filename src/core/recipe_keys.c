@@ -80,6 +80,7 @@ void recipe_copy_into(struct recipe_build *build, const struct recipe *recipe,
         .outcome = {.env = keep_list(arena, recipe->outcome.env),
                     .metadata = keep(arena, recipe->outcome.metadata),
                     .other_tags = keep_list(arena, recipe->outcome.other_tags)},
+        .front_data = keep(arena, recipe->front_data),
     };
     build->n_stages = recipe->n_steps + (recipe->service.start != NULL);
     build->keys = arena_alloc(arena, (build->n_stages + 1) * sizeof *build->keys);

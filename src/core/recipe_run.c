@@ -308,6 +308,7 @@ static struct sandbox_request describe(const struct recipe_build *build,
         .limits = recipe->limits,
         .expires_at = (int64_t)clock_wall_ms() + time_left_ms(build->until_ms),
         .on_expiry = SANDBOX_EXPIRY_ENDS,
+        .front_data = recipe->front_data,
         .network = network,
     };
 }

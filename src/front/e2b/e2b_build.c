@@ -469,5 +469,6 @@ int e2b_recipe(struct call *call, const struct e2b_build *build, struct e2b_abou
     out->n_steps = build->steps.count;
     out->service = e2b_service(call, about);
     out->outcome.env = (const char *const *)now.env;
+    out->front_data = e2b_kept_write(call, &(struct e2b_kept){.is_builder = true});
     return 0;
 }

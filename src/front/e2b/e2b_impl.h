@@ -59,14 +59,14 @@ int e2b_answer(struct call *call, struct reply *reply, int status); // 0; ends t
 struct e2b_user {
     const char *name;
     const char *home;
-    const char *box_user; // as the core wants it; NULL: root
+    const char *box_user;  // as the core wants it; NULL: root
+    const char *directory; // that no path at all means; NULL: home
 };
 void e2b_user_find(struct call *call, const char *name, struct e2b_user *out);
-/* By HTTP Basic; ERROR_UNAUTHORIZED for what cannot be read. */
-int e2b_user_of_call(struct call *call, struct e2b_user *out, struct error *err);
-/* The same, where another is the usual one; NULL: the usual one is. */
-int e2b_user_of_call_or(struct call *call, const char *usual, struct e2b_user *out,
-                        struct error *err);
+/* Whom the request names by HTTP Basic, or NULL; ERROR_UNAUTHORIZED for what cannot be read. */
+int e2b_user_name(struct call *call, const char **out, struct error *err);
+/* The user of that name in a sandbox; without one (NULL or ""), whom its template says. */
+void envd_user(struct call *call, const char *sandbox_id, const char *name, struct e2b_user *out);
 
 /* Absolute, without "." and ".."; the call's. ERROR_INVALID for "~name". */
 int e2b_path(struct call *call, const struct e2b_user *user, const char *path, const char **out,
@@ -87,6 +87,7 @@ extern const struct front_auth e2b_debug_auth;
 struct e2b_kept {
     const char *template;
     bool is_template_alias;       // `template` is a name that stands for a runtime
+    bool is_builder;              // a template is built in it: it is in no list
     bool resumes;                 // by traffic
     int64_t timeout_s;            // that was last asked for
     bool has_internet, internet;  // as asked
@@ -97,6 +98,7 @@ struct e2b_kept {
 };
 /* Texts are the call's. */
 void e2b_kept_read(struct call *call, const struct sandbox_info *info, struct e2b_kept *out);
+void e2b_kept_parse(struct call *call, const char *text, struct e2b_kept *out); // NULL: nothing
 const char *e2b_kept_write(struct call *call, const struct e2b_kept *kept);
 
 /* Answers as create and connect do. */

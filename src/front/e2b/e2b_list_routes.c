@@ -189,7 +189,7 @@ static bool is_listed(const struct listing *listing, const struct sandbox_info *
 {
     const char *template = kept->template ? kept->template : info->runtime;
 
-    return e2b_is_there(info) &&
+    return e2b_is_there(info) && !kept->is_builder &&
            (e2b_is_paused(info) ? listing->with_paused : listing->with_running) &&
            (!listing->template || strcmp(listing->template, template) == 0) &&
            has_metadata(listing, info);

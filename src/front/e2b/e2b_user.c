@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Users and paths of sandboxes as E2B's clients name them; see e2b_impl.h. */
 #include "base/base64.h"
+#include "core/seal.h"
 #include "front/e2b/e2b_impl.h"
 
 #include <ctype.h>
@@ -43,22 +44,15 @@ static bool is_name(const char *text, size_t length)
     return length > 0 && length <= 32;
 }
 
-int e2b_user_of_call(struct call *call, struct e2b_user *out, struct error *err)
-{
-    return e2b_user_of_call_or(call, NULL, out, err);
-}
-
-int e2b_user_of_call_or(struct call *call, const char *usual, struct e2b_user *out,
-                        struct error *err)
+int e2b_user_name(struct call *call, const char **out, struct error *err)
 {
     static const char scheme[] = "Basic ";
     const char *text = call_header(call, "Authorization");
     size_t bad;
 
-    if (!text || strncasecmp(text, scheme, sizeof scheme - 1) != 0) {
-        e2b_user_find(call, usual, out);
+    *out = NULL;
+    if (!text || strncasecmp(text, scheme, sizeof scheme - 1) != 0)
         return 0;
-    }
     text += sizeof scheme - 1;
     size_t length = strlen(text);
     if (length > 256)
@@ -73,8 +67,18 @@ int e2b_user_of_call_or(struct call *call, const char *usual, struct e2b_user *o
         *colon = '\0';
     if (*name && !is_name(name, strlen(name)))
         return refuse(err);
-    e2b_user_find(call, *name ? name : usual, out);
+    *out = *name ? name : NULL;
     return 0;
+}
+
+void envd_user(struct call *call, const char *sandbox_id, const char *name, struct e2b_user *out)
+{
+    autofree char *text = seal_front_data(call->core, sandbox_id);
+    struct e2b_kept kept;
+
+    e2b_kept_parse(call, text, &kept);
+    e2b_user_find(call, name && *name ? name : kept.user, out);
+    out->directory = kept.directory;
 }
 
 /* Without "//", "." and "..", in place. */
@@ -111,6 +115,8 @@ int e2b_path(struct call *call, const struct e2b_user *user, const char *path, c
                             "path '%.80s': the home of another user has to be named in full", from);
     if (from[0] == '/')
         made = call_print(call, "/%s", from);
+    else if (!from[0] && user->directory)
+        made = call_print(call, "/%s", user->directory);
     else
         made = call_print(call, "%s/%s", user->home, from[0] == '~' ? from + 1 : from);
     clean(made);

@@ -72,12 +72,13 @@ static int compose(struct call *call, struct error *err)
         return -1;
     if (body.username && strpbrk(body.username, ":/ "))
         return error_refuse(err, ERROR_UNAUTHORIZED, "user", "there is no such user");
-    e2b_user_find(call, body.username, &user);
-    place.user = user.box_user;
-    if (envd_enter(call, &place.sandbox_id, err) < 0 ||
-        e2b_path(call, &user, body.destination, &place.path, err) < 0 ||
+    if (envd_enter(call, &place.sandbox_id, err) < 0)
+        return -1;
+    envd_user(call, place.sandbox_id, body.username, &user);
+    if (e2b_path(call, &user, body.destination, &place.path, err) < 0 ||
         temporary_new(call->core->temporaries, &call->actor, &all, err) < 0)
         return -1;
+    place.user = user.box_user;
     source = place;
     for (const char **at = body.sources; *at; at++) {
         if (e2b_path(call, &user, *at, &source.path, err) < 0 ||

@@ -20,13 +20,17 @@ static bool truth_of(const struct data_value *map, const char *name)
 
 void e2b_kept_read(struct call *call, const struct sandbox_info *info, struct e2b_kept *out)
 {
+    e2b_kept_parse(call, info->front_data, out);
+}
+
+void e2b_kept_parse(struct call *call, const char *text, struct e2b_kept *out)
+{
     autoptr(data_document) document = NULL;
     struct error ignored = {0};
     const struct data_value *value;
 
     *out = (struct e2b_kept){.timeout_s = E2B_WAKE_LEAST_S};
-    if (!info->front_data ||
-        json_read("", info->front_data, strlen(info->front_data), NULL, &document, &ignored) < 0)
+    if (!text || json_read("", text, strlen(text), NULL, &document, &ignored) < 0)
         return;
     const struct data_value *map = document->root;
     if ((value = value_get(map, "template")) && value->kind == VALUE_STRING)
@@ -35,6 +39,7 @@ void e2b_kept_read(struct call *call, const struct sandbox_info *info, struct e2
         out->timeout_s = strtoll(value->text, NULL, 10);
     out->is_template_alias = truth_of(map, "alias");
     out->resumes = truth_of(map, "resumes");
+    out->is_builder = truth_of(map, "builder");
     out->is_private = truth_of(map, "private");
     out->has_internet = value_get(map, "internet") != NULL;
     out->internet = truth_of(map, "internet");
@@ -56,7 +61,10 @@ const char *e2b_kept_write(struct call *call, const struct e2b_kept *kept)
 
     json_writer_init(&json, &text);
     json_map_begin(&json);
-    e2b_member_text(&json, "template", kept->template);
+    if (kept->template)
+        e2b_member_text(&json, "template", kept->template);
+    if (kept->is_builder)
+        e2b_member_bool(&json, "builder", true);
     e2b_member_bool(&json, "alias", kept->is_template_alias);
     e2b_member_bool(&json, "resumes", kept->resumes);
     e2b_member_bool(&json, "private", kept->is_private);

@@ -33,10 +33,11 @@ static int place_of(struct call *call, const char *path, struct e2b_user *user,
         if (*at == ':' || *at == '/' || *at <= ' ')
             return error_refuse(err, ERROR_UNAUTHORIZED, "user", "there is no such user");
     }
-    e2b_user_find(call, name, user);
-    *out = (struct file_place){.user = user->box_user};
+    *out = (struct file_place){0};
     if (envd_enter(call, &out->sandbox_id, err) < 0)
         return -1;
+    envd_user(call, out->sandbox_id, name, user);
+    out->user = user->box_user;
     return e2b_path(call, user, path, &out->path, err);
 }
 

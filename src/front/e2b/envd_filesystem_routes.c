@@ -28,16 +28,25 @@ static const struct field move_fields[] = {
 };
 #undef AT
 
+static int user_and_place(struct call *call, const char *path, struct e2b_user *user,
+                          struct file_place *out, struct error *err)
+{
+    const char *name;
+
+    *out = (struct file_place){0};
+    if (e2b_user_name(call, &name, err) < 0 || envd_enter(call, &out->sandbox_id, err) < 0)
+        return -1;
+    envd_user(call, out->sandbox_id, name, user);
+    out->user = user->box_user;
+    client_watch_start(call);
+    return e2b_path(call, user, path, &out->path, err);
+}
+
 static int place_of(struct call *call, const char *path, struct file_place *out, struct error *err)
 {
     struct e2b_user user;
 
-    *out = (struct file_place){0};
-    if (e2b_user_of_call(call, &user, err) < 0 || envd_enter(call, &out->sandbox_id, err) < 0)
-        return -1;
-    out->user = user.box_user;
-    client_watch_start(call);
-    return e2b_path(call, &user, path, &out->path, err);
+    return user_and_place(call, path, &user, out, err);
 }
 
 static int read_place(struct call *call, struct path_body *body, struct data_document **document,
@@ -168,11 +177,10 @@ static int move(struct call *call, struct error *err)
     autofileinfo info = {0};
 
     if (rpc_read(call, move_fields, &body, &document, err) < 0 ||
-        place_of(call, body.source, &place, err) < 0)
+        user_and_place(call, body.source, &user, &place, err) < 0)
         return -1;
     there = place;
-    if (e2b_user_of_call(call, &user, err) < 0 ||
-        e2b_path(call, &user, body.destination, &there.path, err) < 0)
+    if (e2b_path(call, &user, body.destination, &there.path, err) < 0)
         return -1;
     const struct file_target target = {there.path, true, true};
     if (file_move(call->core->sandboxes, &call->actor, &place, &target, &info, err) < 0)

@@ -169,16 +169,17 @@ static int run(struct call *call, const char *sandbox_id, const struct start_bod
     autoclear(sandbox_info) info = {0};
     struct e2b_user user;
     struct e2b_kept kept;
-    const char *directory;
+    const char *directory, *name;
 
     if (sandbox_get(call->core->sandboxes, &call->actor, sandbox_id, false, &info, err) < 0)
         return -1;
     e2b_kept_read(call, &info, &kept);
-    if (e2b_user_of_call_or(call, kept.user, &user, err) < 0 ||
-        e2b_path(call, &user, body->process.cwd, &directory, err) < 0)
+    if (e2b_user_name(call, &name, err) < 0)
         return -1;
-    if (kept.directory && !(body->process.cwd && *body->process.cwd))
-        directory = kept.directory;
+    e2b_user_find(call, name ? name : kept.user, &user);
+    user.directory = kept.directory;
+    if (e2b_path(call, &user, body->process.cwd, &directory, err) < 0)
+        return -1;
     if (body->process.cwd && *body->process.cwd &&
         check_directory(call, sandbox_id, &user, directory, err) < 0)
         return -1;

@@ -32,10 +32,13 @@ static int open_watch(struct call *call, const struct watch_body *body, struct f
 {
     struct e2b_user user;
     autofileinfo info = {0};
+    const char *name;
 
     *place = (struct file_place){0};
-    if (e2b_user_of_call(call, &user, err) < 0 || envd_enter(call, &place->sandbox_id, err) < 0 ||
-        e2b_path(call, &user, body->path, &place->path, err) < 0)
+    if (e2b_user_name(call, &name, err) < 0 || envd_enter(call, &place->sandbox_id, err) < 0)
+        return -1;
+    envd_user(call, place->sandbox_id, name, &user);
+    if (e2b_path(call, &user, body->path, &place->path, err) < 0)
         return -1;
     place->user = user.box_user;
     if (file_stat(call->core->sandboxes, &call->actor, place, true, &info, err) < 0)

@@ -74,6 +74,42 @@ describe('templates', () => {
     })
   })
 
+  it('say whose files are read and written, and where', async () => {
+    await build(from().setUser('root').setWorkdir('/srv/mine').runCmd('id -u > note'), 'of-root')
+    await inside('of-root', async (sandbox, run) => {
+      assert.equal(await run('id -u; pwd'), '0\n/srv/mine')
+      assert.equal((await sandbox.files.write('~/mine', 'x')).path, '/root/mine')
+      assert.deepEqual((await sandbox.files.writeFiles([{ path: '/root/one', data: '1' }, { path: '/root/two', data: '2' }])).length, 2)
+      assert.equal(await run('stat -c %u /root/mine /root/two'), '0\n0')
+      assert.equal(await sandbox.files.read('/srv/mine/note'), '0\n')
+      assert.deepEqual((await sandbox.files.list('')).map((entry) => entry.name), ['note'])
+      assert.equal((await sandbox.files.getInfo('mine')).path, '/root/mine')
+      assert.equal(await sandbox.files.makeDir('made'), true)
+      assert.equal(await run('stat -c %u /root/made'), '0')
+      assert.equal((await sandbox.files.rename('made', 'moved')).path, '/root/moved')
+      const seen = []
+      const watch = await sandbox.files.watchDir('moved', (event) => seen.push(event.name))
+      await sandbox.files.write('moved/new', 'x')
+      for (let i = 0; i < 200 && !seen.includes('new'); i++) await new Promise((resolve) => setTimeout(resolve, 50))
+      assert.ok(seen.includes('new'))
+      await watch.stop()
+      const answer = await fetch(await sandbox.downloadUrl('/root/mine'))
+      assert.equal(await answer.text(), 'x')
+      assert.equal((await sandbox.files.write('own', 'x', { user: 'user' })).path, '/home/user/own')
+      await assert.rejects(sandbox.files.read('/root/mine', { user: 'user' }))
+    })
+  })
+
+  it('are built in sandboxes that no list shows', async () => {
+    let listed
+    await Template.build(from().runCmd('echo now-it-runs; sleep 1').skipCache(), 'unlisted', {
+      onBuildLogs: (entry) => {
+        if (entry.message.includes('[stdout]: now-it-runs')) listed ??= Sandbox.list().nextItems()
+      },
+    })
+    assert.deepEqual((await listed).map((one) => one.templateId), [])
+  })
+
   it('are built once: what is the same costs nothing, and may be made again all the same', async () => {
     const mark = (template) => template.runCmd('cat /proc/sys/kernel/random/uuid > /home/user/uuid').runCmd('echo second')
     const uuid = () => inside('built-once', (_, run) => run('cat /home/user/uuid'))
