@@ -165,35 +165,44 @@ static void drop(struct buffer *held, size_t length)
 }
 
 /* Where the mark is, or what of it may have begun at the end; the whole length when neither. */
-static size_t find_mark(const struct multipart *multipart, bool *is_whole)
+static size_t find_mark(const struct multipart *multipart, const char *data, size_t length,
+                        bool *is_whole)
 {
-    const struct buffer *held = &multipart->held;
-    const char *at = memmem(held->data, held->length, multipart->mark, multipart->mark_length);
+    const char *at = memmem(data, length, multipart->mark, multipart->mark_length);
 
     *is_whole = at != NULL;
     if (at)
-        return (size_t)(at - held->data);
-    size_t rest =
-        held->length < multipart->mark_length - 1 ? held->length : multipart->mark_length - 1;
-    while (rest > 0 && memcmp(held->data + held->length - rest, multipart->mark, rest) != 0)
+        return (size_t)(at - data);
+    size_t rest = length < multipart->mark_length - 1 ? length : multipart->mark_length - 1;
+    while (rest > 0 && memcmp(data + length - rest, multipart->mark, rest) != 0)
         rest--;
-    return held->length - rest;
+    return length - rest;
 }
 
-/* Each: 1 went on, 0 more is needed, -1. */
-static int take_bytes(struct multipart *multipart, struct error *err)
+/* What is before a mark, and the mark. Each: 1 went on, 0 more is needed, -1. */
+static int pass_bytes(struct multipart *multipart, const char *data, size_t length, size_t *taken,
+                      struct error *err)
 {
     bool is_part = multipart->place == IN_BYTES, is_whole;
-    size_t length = find_mark(multipart, &is_whole);
 
-    if (is_part && length &&
-        multipart->events->on_bytes(multipart->data, multipart->held.data, length, err) < 0)
+    *taken = find_mark(multipart, data, length, &is_whole);
+    if (is_part && *taken && multipart->events->on_bytes(multipart->data, data, *taken, err) < 0)
         return -1;
-    drop(&multipart->held, length + (is_whole ? multipart->mark_length : 0));
     if (!is_whole)
         return 0;
+    *taken += multipart->mark_length;
     multipart->place = AT_BOUNDARY;
     return is_part && multipart->events->on_part_end(multipart->data, err) < 0 ? -1 : 1;
+}
+
+static int take_bytes(struct multipart *multipart, struct error *err)
+{
+    size_t taken = 0;
+    int result = pass_bytes(multipart, multipart->held.data, multipart->held.length, &taken, err);
+
+    if (result >= 0)
+        drop(&multipart->held, taken);
+    return result;
 }
 
 static int take_boundary(struct multipart *multipart, struct error *err)
@@ -259,21 +268,42 @@ static int step(struct multipart *multipart, struct error *err)
     }
 }
 
+static bool is_between_marks(const struct multipart *multipart)
+{
+    return multipart->place == IN_BYTES || multipart->place == IN_PREAMBLE;
+}
+
+/* Through what is held: no more than it takes to tell what that is. */
+static int feed_held(struct multipart *multipart, const char **at, size_t *length,
+                     struct error *err)
+{
+    size_t most = is_between_marks(multipart) ? multipart->mark_length : MULTIPART_HEAD;
+    size_t piece = *length < most ? *length : most;
+    int went_on;
+
+    if (buffer_add(&multipart->held, *at, piece, err) < 0)
+        return -1;
+    *at += piece;
+    *length -= piece;
+    do
+        went_on = step(multipart, err);
+    while (went_on > 0);
+    return went_on;
+}
+
 int multipart_feed(struct multipart *multipart, const void *bytes, size_t length, struct error *err)
 {
     const char *at = bytes;
-    int went_on;
 
-    while (length > 0) { // a bounded part at a time, so that little is held
-        size_t piece = length < MULTIPART_HEAD ? length : MULTIPART_HEAD;
-        if (buffer_add(&multipart->held, at, piece, err) < 0)
-            return -1;
-        at += piece;
-        length -= piece;
-        do
-            went_on = step(multipart, err);
-        while (went_on > 0);
-        if (went_on < 0)
+    while (length > 0) {
+        size_t taken = 0;
+        if (is_between_marks(multipart) && multipart->held.length == 0) { // most of all bytes
+            if (pass_bytes(multipart, at, length, &taken, err) < 0)
+                return -1;
+            at += taken;
+            length -= taken;
+        }
+        if (taken == 0 && feed_held(multipart, &at, &length, err) < 0)
             return -1;
     }
     return 0;

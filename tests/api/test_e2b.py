@@ -316,6 +316,24 @@ def test_forms_that_are_none(shared):
     assert shared.http("GET", "/files?path=/etc/shadow", ).status in (403, 404, 500)
 
 
+def test_each_file_of_a_form_gets_its_own_bytes_or_none_is_written(shared):
+    files = {f"many/{i}": bytes([i]) * size for i, size in enumerate((0, 1, 70_000, 0, 65_536, 3))} | {"many/last": b"\r\n--xy" * 30_000}
+
+    def send(body, **headers):
+        return shared.http("POST", "/files", {"Content-Type": "multipart/form-data; boundary=xyz", **headers}, body=body)
+    parts = [("file", name, content) for name, content in files.items()]
+    parts.insert(3, ("note", None, b"passed over" * 10_000))
+    for body, headers in ((form(parts), {}), (gzip.compress(form(parts)), {"Content-Encoding": "gzip"})):
+        shared.run("rm -rf many")
+        assert [item["path"] for item in send(body, **headers).json] == [f"/home/user/{name}" for name in files]
+        assert {name: shared.http("GET", f"/files?path={name}").body for name in files} == files
+    # A form is refused when all of it has come, so that a client that still sends hears why.
+    rest = ("file", "many/rest", bytes(8 << 20))
+    for bad in (form([("file", "many/1", b"other"), ("file", "many/1", b"again"), rest]), form([("file", "many/1", b"other"), rest], end=False)):
+        assert send(bad).status == 400
+    assert shared.http("GET", "/files?path=many/1").body == b"\1" and shared.http("GET", "/files?path=many/rest").status == 404
+
+
 def test_parts_of_files_are_told(shared):
     shared.http("POST", "/files?path=parts", {"Content-Type": "application/octet-stream"}, body=b"0123456789")
 

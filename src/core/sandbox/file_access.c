@@ -260,8 +260,7 @@ int file_fetch(struct sandboxes *sandboxes, const struct actor *actor,
 
 struct sending {
     struct file_access *access;
-    int fd;
-    off_t at;
+    struct file_content rest;
 };
 
 static ssize_t send_some(void *data, void *bytes, size_t size, struct error *err)
@@ -270,16 +269,23 @@ static ssize_t send_some(void *data, void *bytes, size_t size, struct error *err
 
     if (file_work_check(&sending->access->work, err) < 0)
         return -1;
-    ssize_t got = pread(sending->fd, bytes, size, sending->at);
+    if (size > sending->rest.length)
+        size = (size_t)sending->rest.length;
+    if (size == 0)
+        return 0;
+    ssize_t got = pread(sending->rest.fd, bytes, size, (off_t)sending->rest.offset);
     if (got < 0)
         return error_sys(err, "read what goes into the sandbox");
-    sending->at += got;
+    if (got == 0)
+        return error_set(err, ERROR_SYSTEM, "what goes into the sandbox ends too early");
+    sending->rest.offset += (uint64_t)got;
+    sending->rest.length -= (uint64_t)got;
     return got;
 }
 
 int file_save(struct sandboxes *sandboxes, const struct actor *actor,
-              const struct file_place *place, const struct file_change *how, int content_fd,
-              struct file_info *out, struct error *err)
+              const struct file_place *place, const struct file_change *how,
+              const struct file_content *content, struct file_info *out, struct error *err)
 {
     autoaccess access = {.work = {.conversation = -1}};
     struct files_item item;
@@ -294,7 +300,7 @@ int file_save(struct sandboxes *sandboxes, const struct actor *actor,
 
     if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
         return -1;
-    struct sending sending = {.access = &access, .fd = content_fd};
+    struct sending sending = {.access = &access, .rest = *content};
     if (files_save(access.work.conversation, place->path, &save, send_some, &sending, &item, err) <
         0)
         return file_access_failed(&access, err);

@@ -77,10 +77,16 @@ struct file_change {
     bool is_unless;        // only if none of them is the file's
 };
 
-/* All or nothing: a file is replaced when all of `content_fd` (from its beginning) has come. Appending changes it in place. */
+/* A part of a file of the server's. */
+struct file_content {
+    int fd;
+    uint64_t offset, length;
+};
+
+/* All or nothing: a file is replaced when all of the content has come. Appending changes it in place. */
 int file_save(struct sandboxes *sandboxes, const struct actor *actor,
-              const struct file_place *place, const struct file_change *how, int content_fd,
-              struct file_info *out, struct error *err);
+              const struct file_place *place, const struct file_change *how,
+              const struct file_content *content, struct file_info *out, struct error *err);
 
 struct file_infos {
     struct file_info *items;

@@ -189,10 +189,11 @@ static void on_content(void *data, struct collected *body, const struct error *f
     struct waiting_call *waiting = &writing->waiting;
     autofileinfo info = {0};
     autoarena arena = {0};
+    const struct file_content content = {.fd = body->fd, .length = body->size};
     struct error err = {0};
 
     if (!failure && file_save(waiting->core->sandboxes, &waiting->actor, &writing->place,
-                              &writing->change, body->fd, &info, &err) < 0) {
+                              &writing->change, &content, &info, &err) < 0) {
         (void)api_file_failed(&err);
         failure = &err;
     }

@@ -87,7 +87,8 @@ static int compose(struct call *call, struct error *err)
     }
     if (temporary_finish(all, err) < 0)
         return -1;
-    if (file_save(call->core->sandboxes, &call->actor, &place, &how, all->fd, &info, err) < 0)
+    const struct file_content content = {.fd = all->fd, .length = all->size};
+    if (file_save(call->core->sandboxes, &call->actor, &place, &how, &content, &info, err) < 0)
         return envd_file_failed(err);
     for (const char **at = body.sources; *at; at++) {
         struct error ignored = {0};

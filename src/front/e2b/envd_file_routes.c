@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* envd: files over plain HTTP, one by one or many in a form. */
-#include "base/fd.h"
 #include "base/mem.h"
-#include "base/strings.h"
 #include "core/core.h"
 #include "core/sandbox/temporary.h"
 #include "front/e2b/envd_file.h"
@@ -20,7 +18,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define PIECE (64u << 10)
 #define NOTE_NAME 246 // of a name, with what stands before it in the kernel
 
 /* By the query, for the user that it names. */
@@ -104,56 +101,50 @@ static int download(struct call *call, struct error *err)
 
 // ---- upload ----
 
+/* Where a file goes, and which part of what was collected it is. */
+struct upload_file {
+    char *path;
+    uint64_t offset, length;
+};
+
 /* A body on its way into the sandbox. */
 struct upload {
     struct waiting_call waiting;
     char *sandbox_id, *user, *home;
     char *path;  // that the query names; NULL: each part its own
-    char *type;  // the whole Content-Type
     char *notes; // metadata; "": none
-    bool is_form, is_packed;
-    struct strings paths; // where the files go, in order
-    // While it is gone through.
-    bool is_checking;          // the first time, in which nothing is written
-    size_t n_files;            // so far
-    bool is_file;              // the part at hand
-    struct temporary *content; // of that
+    // While it comes.
+    struct packed_body *packed; // NULL: it is not packed
+    struct multipart *form;     // NULL: it is one file
+    struct collect *to;         // during a call
+    bool is_file;               // the part at hand
+    struct upload_file *files;  // in order
+    size_t n_files;
     struct arena arena;
 };
 
 static void upload_free(struct upload *upload)
 {
+    if (!upload)
+        return;
     free(upload->sandbox_id);
     free(upload->user);
     free(upload->home);
     free(upload->path);
-    free(upload->type);
     free(upload->notes);
-    strings_clear(&upload->paths);
-    temporary_free(upload->content);
+    packed_body_free(upload->packed);
+    multipart_free(upload->form);
+    for (size_t i = 0; i < upload->n_files; i++)
+        free(upload->files[i].path);
+    free(upload->files);
     arena_clear(&upload->arena);
     waiting_call_clear(&upload->waiting);
     free(upload);
 }
-
-static int save(struct upload *upload, const char *path, int fd, struct error *err)
-{
-    const struct file_place place = {upload->sandbox_id, upload->user, path};
-    const struct file_change how = {
-        .mode = FILE_KEEP, .uid = FILE_KEEP, .gid = FILE_KEEP, .makes_parents = true};
-    autofileinfo info = {0};
-
-    if (file_save(upload->waiting.core->sandboxes, &upload->waiting.actor, &place, &how, fd, &info,
-                  err) < 0)
-        return envd_file_failed(err);
-    if (!*upload->notes)
-        return 0; // a file that was replaced has none
-    return file_set_notes(upload->waiting.core->sandboxes, &upload->waiting.actor, &place,
-                          ENVD_NOTES, upload->notes, err);
-}
+DEFINE_AUTOPTR(upload)
 
 /* Where a part goes: the path of the query, or its own name with its directories. */
-static int add_path(struct upload *upload, const char *filename, struct error *err)
+static int add_file(struct upload *upload, const char *filename, uint64_t offset, struct error *err)
 {
     struct call call = waiting_call_get(&upload->waiting);
     const struct e2b_user user = {.home = upload->home};
@@ -165,11 +156,13 @@ static int add_path(struct upload *upload, const char *filename, struct error *e
                          "a part 'file' has no file name, and there is no 'path' in the query");
     if (e2b_path(&call, &user, upload->path ? upload->path : filename, &path, err) < 0)
         return -1;
-    for (size_t i = 0; i < upload->paths.count; i++) {
-        if (strcmp(upload->paths.items[i], path) == 0)
+    for (size_t i = 0; i < upload->n_files; i++) {
+        if (strcmp(upload->files[i].path, path) == 0)
             return error_set(err, ERROR_INVALID, "two files would be written to '%.200s'", path);
     }
-    strings_add(&upload->paths, path);
+    upload->files = xrealloc(upload->files, upload->n_files + 1, sizeof *upload->files);
+    upload->files[upload->n_files++] =
+        (struct upload_file){.path = xstrdup(path), .offset = offset};
     return 0;
 }
 
@@ -178,96 +171,87 @@ static int on_part(void *data, const struct multipart_part *part, struct error *
     struct upload *upload = data;
 
     upload->is_file = strcmp(part->name, "file") == 0;
-    if (!upload->is_file)
-        return 0;
-    if (upload->is_checking)
-        return add_path(upload, part->filename, err);
-    return temporary_new(upload->waiting.core->temporaries, &upload->waiting.actor,
-                         &upload->content, err);
+    return upload->is_file ? add_file(upload, part->filename, collect_size(upload->to), err) : 0;
 }
 
-static int on_bytes(void *data, const void *bytes, size_t length, struct error *err)
+static int on_part_bytes(void *data, const void *bytes, size_t length, struct error *err)
 {
     struct upload *upload = data;
 
-    return upload->content ? temporary_write(upload->content, bytes, length, err) : 0;
+    if (!upload->is_file)
+        return 0;
+    upload->files[upload->n_files - 1].length += length;
+    return collect_keep(upload->to, bytes, length, err);
 }
 
 static int on_part_end(void *data, struct error *err)
 {
+    (void)data;
+    (void)err;
+    return 0;
+}
+
+static const struct multipart_events part_events = {on_part, on_part_bytes, on_part_end};
+
+/* What is not packed, or no longer. */
+static int take_plain(void *data, const void *bytes, size_t length, struct error *err)
+{
     struct upload *upload = data;
 
-    if (!upload->content)
-        return 0;
-    if (upload->n_files >= upload->paths.count)
-        return error_set(err, ERROR_INVALID, "the body is not what it was");
-    int result = temporary_finish(upload->content, err);
-    if (result == 0)
-        result = save(upload, upload->paths.items[upload->n_files++], upload->content->fd, err);
-    temporary_free(take(upload->content));
-    return result;
+    return upload->form ? multipart_feed(upload->form, bytes, length, err)
+                        : on_part_bytes(upload, bytes, length, err);
 }
 
-static const struct multipart_events part_events = {on_part, on_bytes, on_part_end};
-
-static int feed_form(void *data, const void *bytes, size_t length, struct error *err)
+static int on_bytes(void *data, struct collect *to, const void *bytes, size_t length,
+                    struct error *err)
 {
-    return multipart_feed(data, bytes, length, err);
+    struct upload *upload = data;
+
+    upload->to = to;
+    return upload->packed ? packed_body_feed(upload->packed, bytes, length, err)
+                          : take_plain(upload, bytes, length, err);
 }
 
-/* All of the body, unpacked, to fn. */
-static int read_body(struct upload *upload, int fd, packed_body_bytes fn, void *data,
-                     struct error *err)
+static int on_bytes_end(void *data, struct collect *to, struct error *err)
 {
-    const uint64_t most = (uint64_t)upload->waiting.core->settings.file_limit_bytes;
-    autoptr(packed_body) packed_body = upload->is_packed ? packed_body_new(most, fn, data) : NULL;
-    autofree char *piece = xcalloc(1, PIECE);
-    off_t offset = 0;
-    ssize_t got;
+    struct upload *upload = data;
 
-    while ((got = pread(fd, piece, PIECE, offset)) > 0) {
-        offset += got;
-        if ((packed_body ? packed_body_feed(packed_body, piece, (size_t)got, err)
-                         : fn(data, piece, (size_t)got, err)) < 0)
+    upload->to = to;
+    if ((upload->packed && packed_body_finish(upload->packed, err) < 0) ||
+        (upload->form && multipart_finish(upload->form, err) < 0))
+        return -1;
+    if (upload->n_files == 0)
+        return error_set(err, ERROR_INVALID, "the form has no part called 'file'");
+    return 0;
+}
+
+static const struct collect_decoder decoder = {on_bytes, on_bytes_end};
+
+/* Nothing is written before all of the body has come. */
+static int save(struct upload *upload, const struct upload_file *file, int fd, struct error *err)
+{
+    const struct file_place place = {upload->sandbox_id, upload->user, file->path};
+    const struct file_content content = {fd, file->offset, file->length};
+    const struct file_change how = {
+        .mode = FILE_KEEP, .uid = FILE_KEEP, .gid = FILE_KEEP, .makes_parents = true};
+    autofileinfo info = {0};
+
+    if (file_save(upload->waiting.core->sandboxes, &upload->waiting.actor, &place, &how, &content,
+                  &info, err) < 0)
+        return envd_file_failed(err);
+    if (!*upload->notes)
+        return 0; // a file that was replaced has none
+    return file_set_notes(upload->waiting.core->sandboxes, &upload->waiting.actor, &place,
+                          ENVD_NOTES, upload->notes, err);
+}
+
+static int save_all(struct upload *upload, int fd, struct error *err)
+{
+    for (size_t i = 0; i < upload->n_files; i++) {
+        if (save(upload, &upload->files[i], fd, err) < 0)
             return -1;
     }
-    if (got < 0)
-        return error_sys(err, "read the body");
-    return packed_body ? packed_body_finish(packed_body, err) : 0;
-}
-
-static int go_through(struct upload *upload, int fd, bool is_checking, struct error *err)
-{
-    autoptr(multipart) form = NULL;
-
-    upload->is_checking = is_checking;
-    if (multipart_new(upload->type, &part_events, upload, &form, err) < 0 ||
-        read_body(upload, fd, feed_form, form, err) < 0)
-        return -1;
-    return multipart_finish(form, err);
-}
-
-static int save_form(struct upload *upload, int fd, struct error *err)
-{
-    if (go_through(upload, fd, true, err) < 0)
-        return -1;
-    if (upload->paths.count == 0)
-        return error_set(err, ERROR_INVALID, "the form has no part called 'file'");
-    return go_through(upload, fd, false, err);
-}
-
-static int save_bytes(struct upload *upload, int fd, struct error *err)
-{
-    if (add_path(upload, NULL, err) < 0)
-        return -1;
-    if (!upload->is_packed)
-        return save(upload, upload->paths.items[0], fd, err);
-    if (temporary_new(upload->waiting.core->temporaries, &upload->waiting.actor, &upload->content,
-                      err) < 0 ||
-        read_body(upload, fd, on_bytes, upload, err) < 0 ||
-        temporary_finish(upload->content, err) < 0)
-        return -1;
-    return save(upload, upload->paths.items[0], upload->content->fd, err);
+    return 0;
 }
 
 static void answer(struct upload *upload)
@@ -278,8 +262,8 @@ static void answer(struct upload *upload)
     call.arena = &upload->arena;
     reply_init(&reply);
     json_list_begin(&reply.json);
-    for (size_t i = 0; i < upload->paths.count; i++) {
-        const char *path = upload->paths.items[i];
+    for (size_t i = 0; i < upload->n_files; i++) {
+        const char *path = upload->files[i].path;
         json_map_begin(&reply.json);
         e2b_member_text(&reply.json, "path", path);
         e2b_member_text(&reply.json, "name", strrchr(path, '/') + 1);
@@ -293,16 +277,15 @@ static void answer(struct upload *upload)
 
 static void on_body(void *data, struct collected *body, const struct error *failure)
 {
-    struct upload *upload = data;
+    autoptr(upload) upload = data;
     struct error err = {0};
 
     if (failure)
         waiting_call_fail(&upload->waiting, failure);
-    else if ((upload->is_form ? save_form : save_bytes)(upload, body->fd, &err) < 0)
+    else if (save_all(upload, body->fd, &err) < 0)
         waiting_call_fail(&upload->waiting, &err);
     else
         answer(upload);
-    upload_free(upload);
 }
 
 static bool is_type(const char *value, const char *type)
@@ -371,28 +354,32 @@ static int read_notes(struct call *call, char **out, struct error *err)
 /* POST /files */
 static int start_upload(struct call *call, struct error *err)
 {
+    uint64_t most = (uint64_t)call->core->settings.file_limit_bytes;
     const char *path = query_text(call->query, "path");
     struct e2b_user user;
     struct file_place place;
     bool is_form, is_packed;
     autofree char *notes = NULL;
+    autoptr(upload) upload = xnew(struct upload);
 
     if (check_upload(call, &is_form, &is_packed, err) < 0 || read_notes(call, &notes, err) < 0 ||
-        place_of(call, path, &user, &place, err) < 0)
+        place_of(call, path, &user, &place, err) < 0 ||
+        (is_form && multipart_new(call_header(call, "Content-Type"), &part_events, upload,
+                                  &upload->form, err) < 0))
         return -1;
-    struct upload *upload = xnew(struct upload);
     client_watch_start(call);
     waiting_call_init(&upload->waiting, call);
     upload->sandbox_id = xstrdup(place.sandbox_id);
     upload->user = copy_text(place.user);
     upload->home = xstrdup(user.home);
     upload->path = copy_text(path);
-    upload->type = xstrdup(call_header(call, "Content-Type"));
     upload->notes = take(notes);
-    upload->is_form = is_form;
-    upload->is_packed = is_packed;
-    collect_start(&upload->waiting, (uint64_t)call->core->settings.file_limit_bytes, on_body,
-                  upload);
+    upload->packed = is_packed ? packed_body_new(most, take_plain, upload) : NULL;
+    upload->is_file = !is_form;
+    if (upload->is_file && add_file(upload, NULL, 0, err) < 0)
+        return -1;
+    struct upload *given = take(upload);
+    collect_start_decoded(&given->waiting, most, &decoder, on_body, given);
     return 0;
 }
 
