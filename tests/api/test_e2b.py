@@ -280,6 +280,46 @@ def test_a_stream_that_is_left_leaves_the_command_running_until_its_time(shared)
     until(lambda: running.pid not in [item["pid"] for item in shared.unary("process.Process/List")["processes"]], "its time to be over")
 
 
+def test_input_that_nobody_reads_goes_with_its_client(e2b, new):
+    """A process that does not read makes its client wait; what waits takes room that others of the key need."""
+    sandbox, mib = new(), 12
+    deaf = sandbox.start("sleep 1000", timeout_ms=0)
+    waiting = []
+
+    def send(pid):
+        body = json.dumps({"process": {"pid": pid}, "input": {"stdin": base64.b64encode(b"x" * (mib << 20)).decode()}}).encode()
+        head = "".join(f"{name}: {value}\r\n" for name, value in sandbox.headers.items())
+        connection = socket.create_connection(("127.0.0.1", e2b.port), timeout=60)
+        try:
+            connection.sendall(f"POST /process.Process/SendInput HTTP/1.1\r\nHost: x\r\n{head}Content-Type: application/json\r\n"
+                               f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        except OSError:  # it was answered before
+            pass
+        return connection
+
+    def is_refused(connection):
+        connection.settimeout(0.3)
+        try:
+            return connection.recv(12) == b"HTTP/1.1 429"
+        except TimeoutError:
+            return False
+    for _ in range(200):
+        waiting.append(send(deaf.pid))
+        if is_refused(waiting[-1]):
+            break
+    else:
+        pytest.fail("nothing was refused")
+    assert len(waiting) > 2
+    for connection in waiting:
+        connection.close()
+    reader = sandbox.start("cat > /dev/null", timeout_ms=0)
+
+    def is_taken():
+        with send(reader.pid) as connection:
+            return connection.recv(12) == b"HTTP/1.1 200"
+    until(is_taken, "the room to be free again")
+
+
 def form(parts, boundary="xyz", end=True):
     text = b""
     for name, filename, content in parts:

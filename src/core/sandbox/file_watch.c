@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "core/sandbox/file_access_impl.h"
 
+#include <string.h>
+
 struct file_watch {
     int conversation;
 };
@@ -42,11 +44,55 @@ int file_watch_fd(const struct file_watch *watch)
     return watch->conversation;
 }
 
+/* Whoever is told. */
+struct listener {
+    files_on_event on_event;
+    void *data;
+};
+
+/* Something that is being written beside its place, ".burrow-" and sixteen digits, or is in it. */
+static bool is_beside(const char *path)
+{
+    static const char prefix[] = ".burrow-";
+
+    for (const char *at = path; at; at = strchr(at, '/')) {
+        at += *at == '/';
+        const char *number = at + sizeof prefix - 1;
+        if (strncmp(at, prefix, sizeof prefix - 1) == 0 &&
+            strspn(number, "0123456789abcdef") == 16 && (!number[16] || number[16] == '/'))
+            return true;
+    }
+    return false;
+}
+
+static void pass_on(void *data, const struct files_event *event)
+{
+    const struct listener *to = data;
+    bool is_move = event->kind == FILES_MOVED;
+    bool is_from = is_beside(event->path), is_into = is_move && is_beside(event->second);
+    struct files_event other = *event;
+
+    if (!is_from && !is_into) {
+        to->on_event(to->data, event);
+        return;
+    }
+    if (is_from == is_into || (is_from && !is_move))
+        return;
+    other.second = "";
+    other.kind = is_from ? FILES_CREATED : FILES_REMOVED;
+    other.path = is_from ? event->second : event->path;
+    to->on_event(to->data, &other);
+    other.kind = FILES_CHANGED;
+    if (is_from && !event->is_directory)
+        to->on_event(to->data, &other);
+}
+
 int file_watch_take(struct file_watch *watch, files_on_event on_event, void *data,
                     struct error *err)
 {
     uint8_t buffer[FILES_MAX_FRAME];
-    int taken = files_take_events(watch->conversation, buffer, on_event, data, err);
+    struct listener to = {on_event, data};
+    int taken = files_take_events(watch->conversation, buffer, pass_on, &to, err);
 
     if (taken < 0 && error_is(err, ERROR_NOT_FOUND))
         return error_about(err, "file");

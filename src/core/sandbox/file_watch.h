@@ -26,7 +26,8 @@ int file_watch_fd(const struct file_watch *watch);
 
 /*
  * Tells what has happened, a bounded part of it at a time, without waiting. 1: something; 0: nothing; -1: it is over: ERROR_NOT_FOUND, noun "file",
- * the directory is gone or moved away; ERROR_ENDED, noun "sandbox". Who does not take it in time is told FILES_OVERFLOW.
+ * the directory is gone or moved away; ERROR_ENDED, noun "sandbox". Who does not take it in time is told FILES_OVERFLOW. A file that PID 1 writes beside
+ * its place and puts there whole is created and changed in its place, whether or not there was one.
  */
 int file_watch_take(struct file_watch *watch, files_on_event on_event, void *data,
                     struct error *err);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* process.Process: what is sent to commands that run: input, its end, signals, the size of a terminal. */
+#include "base/cancel.h"
 #include "core/execution/execution.h"
 #include "front/e2b/connect_rpc.h"
 #include "front/e2b/envd_process.h"
+#include "web/client_watch.h"
 
 #include <signal.h>
 #include <stdint.h>
@@ -102,6 +104,9 @@ static int send_input(struct call *call, struct error *err)
 
     if (status != 0)
         return status < 0 ? -1 : 0;
+    if (call->watch &&
+        cancel_is_set(call->actor.cancel)) // it would be kept until the process reads
+        return error_refuse(err, ERROR_CANCELLED, "execution", "the client went away");
     if (input->sent < input->length &&
         execution_write_input(call->core->executions, &call->actor, input->id,
                               input->bytes + input->sent, input->length - input->sent, &taken,
@@ -115,6 +120,8 @@ static int send_input(struct call *call, struct error *err)
     input->sent += taken;
     if (input->sent == input->length)
         return rpc_answer_nothing(call);
+    if (!call->watch)
+        client_watch_start(call);
     call->again_ms = AGAIN_MS;
     return CALL_AGAIN;
 }

@@ -106,6 +106,8 @@ describe('watching', () => {
       const handle = await sandbox.files.watchDir(top, (event) => { seen.push(`${event.type} ${event.name}`) },
         { recursive, timeoutMs: 0, includeEntry: true })
       await sandbox.files.write(`${top}/a`, '1')
+      await until('the file', () => seen.includes(`${FilesystemEventType.WRITE} a`))
+      assert.deepEqual(seen, ['create a', 'write a']) // nothing of how it is written
       await sandbox.commands.run(`echo more >> ${top}/a; chmod 600 ${top}/a; mv ${top}/a ${top}/b; rm ${top}/b; echo x > ${top}/sub/x; touch ${top}/last`)
       await until('the last event', () => seen.includes(`${FilesystemEventType.CREATE} last`))
       for (const wanted of ['write a', 'chmod a', 'rename a', 'remove b'])
