@@ -183,12 +183,20 @@ static struct data_document *read_json(const char *text)
     return document;
 }
 
+/* What was kept for somebody may be anything, as an archive of a stranger brings it; what is said of the answer holds all the same. */
+static bool is_as_said(const struct answer_field *field, const struct data_value *value)
+{
+    if (field->is_list)
+        return value->kind == VALUE_LIST;
+    return !field->json_type || strcmp(field->json_type, "object") != 0 || value->kind == VALUE_MAP;
+}
+
 static bool write_json(struct json_writer *json, const struct answer_field *field,
                        const void *member)
 {
     autoptr(data_document) document = read_json(text_at(member));
 
-    if (!document)
+    if (!document || !is_as_said(field, document->root))
         return false;
     json_key(json, field->name);
     json_value(json, document->root);

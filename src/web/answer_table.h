@@ -63,7 +63,10 @@ struct answer_field {
     const struct answer_field *fields;
     size_t item_size; // of a list's items
     void (*write)(struct json_writer *json, const void *member);
-    bool is_list;     // ANSWER_CUSTOM: a list of objects by `fields`
+    bool
+        is_list; // ANSWER_CUSTOM: a list of objects by `fields`; ANSWER_JSON: a list of `json_type`
+    const char *
+        json_type; // ANSWER_JSON: "object", "string" …; NULL: it may be anything. What is another is left out
     const char *help; // for the OpenAPI document; may be NULL
 };
 

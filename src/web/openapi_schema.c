@@ -107,9 +107,8 @@ static const struct {
     [FIELD_MILLIS] = {"^[0-9]+(\\.[0-9]+)?m?$", {"500m"}, 500},
 };
 
-static void put_spelling(struct json_writer *json, enum field_type type)
+static void put_examples(struct json_writer *json, enum field_type type)
 {
-    openapi_text(json, "pattern", spellings[type].pattern);
     json_key(json, "examples");
     json_list_begin(json);
     if (spellings[type].number)
@@ -121,6 +120,12 @@ static void put_spelling(struct json_writer *json, enum field_type type)
     json_list_end(json);
 }
 
+static void put_spelling(struct json_writer *json, enum field_type type)
+{
+    openapi_text(json, "pattern", spellings[type].pattern);
+    put_examples(json, type);
+}
+
 static const char *const type_names[] = {
     [FIELD_TEXT] = "string",     [FIELD_TEXTS] = "array",     [FIELD_BOOL] = "boolean",
     [FIELD_INTEGER] = "integer", [FIELD_DURATION] = "string", [FIELD_SIZE] = "string",
@@ -130,21 +135,29 @@ static const char *const type_names[] = {
     [FIELD_MILLIS] = NULL,
 };
 
-/* A number, or a text with its unit. */
+/* A number, or a text with its unit: a type each, since there are readers of schemas that know one type in one place. */
 static void put_with_unit(struct json_writer *json, enum field_type type, bool is_nullable,
                           int64_t minimum, int64_t maximum)
 {
-    json_key(json, "type");
+    json_key(json, "anyOf");
     json_list_begin(json);
-    json_string(json, "integer");
-    json_string(json, "string");
-    if (is_nullable)
-        json_string(json, "null");
-    json_list_end(json);
+    json_map_begin(json);
+    put_type(json, "integer", false);
     put_integer(json, "minimum", minimum != maximum ? minimum : 0);
     if (minimum != maximum)
         put_integer(json, "maximum", maximum);
-    put_spelling(json, type);
+    json_map_end(json);
+    json_map_begin(json);
+    put_type(json, "string", false);
+    openapi_text(json, "pattern", spellings[type].pattern);
+    json_map_end(json);
+    if (is_nullable) {
+        json_map_begin(json);
+        put_type(json, "null", false);
+        json_map_end(json);
+    }
+    json_list_end(json);
+    put_examples(json, type);
 }
 
 static void put_details(struct json_writer *json, const struct field *field, bool is_strict)
@@ -308,6 +321,14 @@ static void put_objects(struct json_writer *json, const struct answer_field *fie
     put_answer_object(json, fields);
 }
 
+static void put_typed_items(struct json_writer *json, const char *type)
+{
+    json_key(json, "items");
+    json_map_begin(json);
+    put_type(json, type, false);
+    json_map_end(json);
+}
+
 static void put_answer_details(struct json_writer *json, const struct answer_field *field)
 {
     if (field->words)
@@ -316,15 +337,15 @@ static void put_answer_details(struct json_writer *json, const struct answer_fie
         openapi_text(json, "format", answer_types[field->type].format);
     if (field->type == ANSWER_NATURAL || field->type == ANSWER_UNSIGNED)
         put_integer(json, "minimum", 0);
-    if (field->type == ANSWER_TEXTS) {
-        json_key(json, "items");
-        put_string(json, false);
-    }
+    if (field->type == ANSWER_TEXTS)
+        put_typed_items(json, "string");
     if (field->type == ANSWER_TEXT_MAP || field->type == ANSWER_PAIRS) {
         json_key(json, "additionalProperties");
         put_string(json, false);
     }
-    if (field->type == ANSWER_LIST || field->is_list)
+    if (field->type == ANSWER_JSON && field->is_list)
+        put_typed_items(json, field->json_type);
+    else if (field->type == ANSWER_LIST || field->is_list)
         put_objects(json, field->fields);
     else if (field->fields)
         put_answer_members(json, field->fields);
@@ -336,6 +357,8 @@ static void put_answer_field(struct json_writer *json, const struct answer_field
 
     if (field->type == ANSWER_CUSTOM && field->fields)
         type = field->is_list ? "array" : "object";
+    if (field->type == ANSWER_JSON)
+        type = field->is_list ? "array" : field->json_type;
     json_map_begin(json);
     if (type)
         put_type(json, type, field->is_nullable);

@@ -54,8 +54,9 @@ struct snapshot_answer {
          .help = "the snapshot that its sandbox was made from"},                                   \
         {"organisationId", ANSWER_ID, AT(organisation), .prefix = ORGANISATION_PREFIX},            \
         {"public", ANSWER_BOOL, AT(is_public)}, {"description", ANSWER_TEXT, AT(description)},     \
-        {"message", ANSWER_TEXT, AT(message)}, {"metadata", ANSWER_JSON, AT(metadata)},            \
-        {"git", ANSWER_JSON, AT(git)}, {"error", ANSWER_TEXT, AT(error)},                          \
+        {"message", ANSWER_TEXT, AT(message)},                                                     \
+        {"metadata", ANSWER_JSON, AT(metadata), .json_type = "object"},                            \
+        {"git", ANSWER_JSON, AT(git), .json_type = "object"}, {"error", ANSWER_TEXT, AT(error)},   \
         {"sizeBytes", ANSWER_INTEGER, AT(size_bytes)},                                             \
         {"fileCount", ANSWER_INTEGER, AT(file_count), .has_offset = AT(is_counted),                \
          .help = "not there until they are counted"},                                              \

@@ -23,8 +23,8 @@ const struct answer_field code_answer_fields[] = {
     {"count", ANSWER_INTEGER, .help = "runs in this context so far; 0: it did not begin"},
     {"stdout", ANSWER_TEXT, .is_needed = true},
     {"stderr", ANSWER_TEXT, .is_needed = true},
-    {"results", ANSWER_JSON, .is_needed = true,
-     .help = "a list of maps: 'data' by media type (text/plain, text/html, image/png as base64 …), "
+    {"results", ANSWER_JSON, .is_needed = true, .is_list = true, .json_type = "object",
+     .help = "'data' by media type (text/plain, text/html, image/png as base64 …), "
              "'main' for the value of the last expression, "
              "'chart' and 'table' where it is one"},
     {"error", ANSWER_MAP, .fields = error_fields, .help = "how it failed; none where it did not"},

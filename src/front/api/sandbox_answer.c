@@ -79,8 +79,9 @@ static const struct answer_field network_fields[] = {
 #define AT(member) offsetof(struct sandbox_answer, member)
 #define WHOLE                                                                                      \
     {"", ANSWER_BESIDE, AT(entry), .fields = sandbox_entry_fields},                                \
-        {"metadata", ANSWER_JSON, AT(metadata), .help = "as it was given"},                        \
-        {"scopes", ANSWER_JSON, AT(scopes)}, {"env", ANSWER_PAIRS, AT(env), .is_needed = true},    \
+        {"metadata", ANSWER_JSON, AT(metadata), .json_type = "object", .help = "as it was given"}, \
+        {"scopes", ANSWER_JSON, AT(scopes), .is_list = true, .json_type = "string"},               \
+        {"env", ANSWER_PAIRS, AT(env), .is_needed = true},                                         \
         {"directory", ANSWER_TEXT, AT(directory), .help = "where commands start"},                 \
         {"user", ANSWER_TEXT, AT(user), .help = "whom they run as; not there: root"},              \
         {"network", ANSWER_MAP, AT(has_network), .is_needed = true, .fields = network_fields},     \
