@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/base64.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "cli/endpoint.h"
 #include "cli/say.h"
@@ -18,6 +19,7 @@
 #define LINE_MAX_BYTES ((size_t)17 << 20) // the server takes 16 MiB
 #define ANSWER_MAX_BYTES ((size_t)80 << 20)
 #define AT_ONCE 200
+#define LAST_MS 10000 // after the end of input, for answers to what was asked before
 #define META "io.modelcontextprotocol/"
 #define CODE_INTERNAL (-32603)
 #define CODE_INVALID (-32600)
@@ -38,6 +40,7 @@ struct passage {
 struct bridge {
     struct invocation *invocation;
     struct buffer input;
+    bool is_skipping; // the rest of a line that is too long
     struct passage *passages;
     size_t count;
 };
@@ -280,6 +283,17 @@ static void take_line(struct bridge *bridge, const char *line, size_t length)
     send_line(bridge, document, line, length);
 }
 
+/* Behind what is left out: one message too many ends nothing else. */
+static const char *skip_line(struct bridge *bridge, const char *piece, size_t length)
+{
+    const char *newline = bridge->is_skipping ? memchr(piece, '\n', length) : NULL;
+
+    if (!bridge->is_skipping)
+        return piece;
+    bridge->is_skipping = !newline;
+    return newline ? newline + 1 : piece + length;
+}
+
 /* 1: there may be more; 0: its end. */
 static int read_input(struct bridge *bridge)
 {
@@ -289,13 +303,14 @@ static int read_input(struct bridge *bridge)
 
     if (got < 0)
         return errno == EINTR || errno == EAGAIN;
-    if (got == 0)
-        return 0;
-    if (bridge->input.length + (size_t)got > LINE_MAX_BYTES) {
-        write_failure(NULL, CODE_INVALID, "a line is longer than 16 MiB");
+    if (got == 0) {
+        take_line(bridge, bridge->input.data ? bridge->input.data : "", bridge->input.length);
         return 0;
     }
-    (void)buffer_add(&bridge->input, piece, (size_t)got, &ignored);
+    const char *rest = skip_line(bridge, piece, (size_t)got);
+    (void)buffer_add(&bridge->input, rest, (size_t)(piece + got - rest), &ignored);
+    if (bridge->input.length == 0)
+        return 1;
     char *at = bridge->input.data, *end = at + bridge->input.length, *newline;
     while ((newline = memchr(at, '\n', (size_t)(end - at)))) {
         take_line(bridge, at, (size_t)(newline - at));
@@ -303,6 +318,11 @@ static int read_input(struct bridge *bridge)
     }
     bridge->input.length = (size_t)(end - at);
     memmove(bridge->input.data, at, bridge->input.length);
+    if (bridge->input.length > LINE_MAX_BYTES) {
+        write_failure(NULL, CODE_INVALID, "a line is longer than 16 MiB, and was left out");
+        buffer_clear(&bridge->input);
+        bridge->is_skipping = true;
+    }
     return 1;
 }
 
@@ -432,41 +452,46 @@ static void look_at(struct bridge *bridge, struct passage *passage)
 
 // ---- waiting ----
 
-static int wait_for_any(struct bridge *bridge, struct pollfd *fds)
-{
-    size_t count = 2;
+#define BESIDE 3 // descriptors that are no passage's
 
-    fds[0] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
+static int wait_for_any(struct bridge *bridge, uint64_t until, struct pollfd *fds)
+{
+    size_t count = BESIDE;
+    bool has_input = !until;
+    uint64_t now = clock_monotonic_ms();
+
+    fds[0] = (struct pollfd){.fd = has_input ? STDIN_FILENO : -1, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = endpoint_cancel_fd(), .events = POLLIN};
+    fds[2] = (struct pollfd){.fd = has_input ? -1 : STDOUT_FILENO}; // whether anybody still reads
     for (struct passage *p = bridge->passages; p; p = p->next) {
         bool is_sent = p->sent == p->request.length;
         fds[count++] =
             (struct pollfd){.fd = p->wire->fd, .events = (short)(POLLIN | (is_sent ? 0 : POLLOUT))};
     }
-    return poll(fds, count, -1);
+    return poll(fds, count, has_input ? -1 : until > now ? (int)(until - now) : 0);
 }
 
 int mcp_bridge_run(struct invocation *invocation, struct burrow_error *err)
 {
     struct bridge bridge = {.invocation = invocation};
-    struct pollfd fds[AT_ONCE + 2];
-    bool goes_on = true;
+    struct pollfd fds[AT_ONCE + BESIDE];
+    uint64_t until = 0; // set once there is no more input
 
     if (endpoint_connect(invocation, ENDPOINT_START, err) < 0)
         return -1;
-    while (goes_on) {
-        if (wait_for_any(&bridge, fds) < 0 && errno != EINTR)
+    while (!until || (bridge.passages && clock_monotonic_ms() < until)) {
+        if (wait_for_any(&bridge, until, fds) < 0 && errno != EINTR)
             return say_fail_sys(err, "wait for messages");
-        size_t at = 2;
+        size_t at = BESIDE;
         for (struct passage *p = bridge.passages, *next; p; p = next, at++) {
             next = p->next;
             if (fds[at].revents)
                 look_at(&bridge, p);
         }
-        if (fds[1].revents)
+        if (fds[1].revents || fds[2].revents)
             break;
-        if (fds[0].revents)
-            goes_on = read_input(&bridge) > 0;
+        if (fds[0].revents && read_input(&bridge) == 0)
+            until = clock_monotonic_ms() + LAST_MS;
     }
     while (bridge.passages)
         drop(&bridge, bridge.passages);

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "cli/endpoint.h"
 #include "cli/say.h"
 #include "data/json.h"
 
@@ -23,15 +24,19 @@
 /* A coding agent: where it looks, and how it wants servers to be written. */
 static const struct agent {
     const char *name;
+    const char *home;                     // a variable that names where its own file is; NULL: none
+    const char *home_file;                // below that
     const char *user_file, *project_file; // below the home directory; below the project
     const char *member;                   // of its JSON; NULL: it is TOML
     const char *variable;                 // how it names one of the environment
 } agents[] = {
-    {"claude", ".claude.json", ".mcp.json", "mcpServers", "${BURROW_API_KEY}"},
-    {"cursor", ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers", "${env:BURROW_API_KEY}"},
-    {"vscode", ".config/Code/User/mcp.json", ".vscode/mcp.json", "servers",
+    {"claude", "CLAUDE_CONFIG_DIR", ".claude.json", ".claude.json", ".mcp.json", "mcpServers",
+     "${BURROW_API_KEY}"},
+    {"cursor", NULL, NULL, ".cursor/mcp.json", ".cursor/mcp.json", "mcpServers",
      "${env:BURROW_API_KEY}"},
-    {"codex", ".codex/config.toml", ".codex/config.toml", NULL, NULL},
+    {"vscode", "XDG_CONFIG_HOME", "Code/User/mcp.json", ".config/Code/User/mcp.json",
+     ".vscode/mcp.json", "servers", "${env:BURROW_API_KEY}"},
+    {"codex", "CODEX_HOME", "config.toml", ".codex/config.toml", ".codex/config.toml", NULL, NULL},
 };
 
 struct install {
@@ -57,17 +62,22 @@ static int find_agent(const char *name, const struct agent **out, struct burrow_
 
 static int find_places(struct install *install, bool is_project, struct burrow_error *err)
 {
-    const char *home = getenv("HOME");
+    const struct agent *agent = install->agent;
+    const char *own = agent->home ? getenv(agent->home) : NULL, *home = getenv("HOME");
+    const char *file = agent->user_file;
     ssize_t length = readlink("/proc/self/exe", install->program, sizeof install->program - 1);
 
     install->program[length > 0 ? length : 0] = '\0';
+    if (own && *own == '/') {
+        home = own;
+        file = agent->home_file;
+    }
     if (!is_project && (!home || *home != '/'))
         return say_fail(err, BURROW_LOCAL,
                         "HOME does not say where your files are; use --project for those of this "
                         "directory");
     (void)snprintf(install->path, sizeof install->path, "%s%s%s", is_project ? "" : home,
-                   is_project ? "" : "/",
-                   is_project ? install->agent->project_file : install->agent->user_file);
+                   is_project ? "" : "/", is_project ? agent->project_file : file);
     return 0;
 }
 
@@ -254,23 +264,66 @@ static void put_table(const struct install *install, struct buffer *out)
         (void)buffer_add_text(out, "env_vars = [\"BURROW_API_KEY\"]\n", &ignored);
 }
 
-/* Whether a line begins our table, or one below it. */
-static bool is_own_table(const char *line, size_t length)
+/* A name as it is meant, without blanks and quotation marks, up to `end` or the end of the line. */
+static void read_name(const char *at, const char *line_end, char end, char *out, size_t size)
 {
-    static const char below[] = "[mcp_servers." NAME ".";
+    size_t used = 0;
 
-    return (length >= sizeof TABLE - 1 && strncmp(line, TABLE, sizeof TABLE - 1) == 0) ||
-           (length >= sizeof below - 1 && strncmp(line, below, sizeof below - 1) == 0);
+    for (; at < line_end && *at != end && *at != '\n'; at++) {
+        if (!strchr(" \t\r\"'", *at) && used + 1 < size)
+            out[used++] = *at;
+    }
+    out[used] = '\0';
 }
 
-/* A line that stands for itself: TOML is not read beyond that, and all other lines stay as they are. */
-static int check_line(const struct install *install, const char *line, size_t length,
-                      struct burrow_error *err)
+static bool is_ours(const char *name)
 {
-    bool is_header = length && line[0] == '[' && !memchr(line, '=', length);
+    static const char ours[] = "mcp_servers." NAME;
+    size_t length = sizeof ours - 1;
 
-    if (is_header && !memchr(line, ']', length))
-        return fail_file(install, "is not TOML (a table's name has no ']')", err);
+    return strncmp(name, ours, length) == 0 && (!name[length] || name[length] == '.');
+}
+
+/* TOML as far as is needed to leave it alone: which table a line belongs to, and whether it is within a text of several lines. */
+struct toml {
+    char table[256];
+    bool is_text, is_own;
+};
+
+static void count_marks(struct toml *toml, const char *at, const char *end)
+{
+    for (; at + 3 <= end; at++) {
+        if (memcmp(at, "\"\"\"", 3) == 0 || memcmp(at, "'''", 3) == 0) {
+            toml->is_text = !toml->is_text;
+            at += 2;
+        }
+    }
+}
+
+/* Our table is left out, to be written anew. What says the same in another form is not understood, and would be there twice. */
+static int take_line(const struct install *install, struct toml *toml, const char *at,
+                     const char *end, struct burrow_error *err)
+{
+    char key[128], name[sizeof toml->table + sizeof key];
+    bool was_text = toml->is_text;
+
+    count_marks(toml, at, end);
+    at += strspn(at, " \t");
+    if (was_text || at >= end)
+        return 0;
+    if (*at == '[' && !memchr(at, '=', (size_t)(end - at))) {
+        if (!memchr(at, ']', (size_t)(end - at)))
+            return fail_file(install, "is not TOML (a table's name has no ']')", err);
+        read_name(at + 1, end, ']', toml->table, sizeof toml->table);
+        toml->is_own = is_ours(toml->table);
+        return 0;
+    }
+    if (*at == '#' || !memchr(at, '=', (size_t)(end - at)))
+        return 0;
+    read_name(at, end, '=', key, sizeof key);
+    (void)snprintf(name, sizeof name, "%s%s%s", toml->table, *toml->table ? "." : "", key);
+    if (!toml->is_own && (is_ours(name) || strcmp(name, "mcp_servers") == 0))
+        return fail_file(install, "has servers in a form that is not changed here", err);
     return 0;
 }
 
@@ -278,7 +331,7 @@ static int make_toml(const struct install *install, const struct buffer *before,
                      struct buffer *after, struct burrow_error *err)
 {
     const char *at = before->data ? before->data : "", *end = at + before->length;
-    bool is_skipped = false;
+    struct toml toml = {0};
     struct error ignored;
 
     if (!utf8_is_valid(at, before->length) || memchr(at, 0, before->length))
@@ -287,11 +340,9 @@ static int make_toml(const struct install *install, const struct buffer *before,
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const char *next = newline ? newline + 1 : end;
         size_t length = (size_t)(next - at);
-        if (check_line(install, at, length, err) < 0)
+        if (take_line(install, &toml, at, next, err) < 0)
             return -1;
-        if (*at == '[')
-            is_skipped = is_own_table(at, length);
-        if (!is_skipped)
+        if (!toml.is_own)
             (void)buffer_add(after, at, length, &ignored);
         at = next;
     }
@@ -372,7 +423,8 @@ static void choose_server(const struct invocation *invocation, struct install *i
                                              : NULL;
     install->said = install->url          ? install->url
                     : invocation->context ? invocation->context
-                                          : invocation->data_dir;
+                    : install->option     ? endpoint_data_dir(invocation)
+                                          : NULL;
 }
 
 int mcp_install(struct invocation *invocation, struct burrow_error *err)
@@ -396,6 +448,9 @@ int mcp_install(struct invocation *invocation, struct burrow_error *err)
     }
     if (write_file(&install, &after, err) < 0)
         return -1;
+    const char *key = getenv("BURROW_API_KEY");
+    if (install.url && (!key || !*key))
+        say_note("its key is that of BURROW_API_KEY, which is not set here");
     say_done("wrote '%s'; start %s again to see its tools", install.path, install.agent->name);
     return 0;
 }

@@ -65,7 +65,7 @@ static const struct option_row rows[] = {
         "where E2B's clients in debug mode find one sandbox without any key, on loopback alone: "
         "127.0.0.1:49983,127.0.0.1:49999 (default: nowhere)"),
     ROW("api-origins", OPTION_TEXT, api.origins, "ORIGINS", "BURROW_API_ORIGINS", 0, 0,
-        "web pages of these origins may call /api/v1, several with commas between, as "
+        "web pages of these origins may call /api/v1 and /mcp, several with commas between, as "
         "https://app.example.com; '*' is any (default: none)"),
     ROW("api-rate", OPTION_INTEGER, api.rate, "N", "BURROW_API_RATE", 0, 1000000,
         "requests a second to /api/v1 that one key may send; 0 is any number (default 0)"),

@@ -2,9 +2,11 @@
 """POST /mcp: messages, revisions, headers, origins, bounds. What tools do is in test_mcp_tools.py."""
 import base64
 import json
+import pathlib
 
 import pytest
 
+import server as servers
 from client import Raw, until
 from mcp import ACCEPT, LEGACY, META, MODERN, Mcp, events, meta
 
@@ -46,6 +48,40 @@ def test_pages_of_others_are_refused_whatever_they_know(api):
         check_fault(post(api, request("ping"), Origin=origin), 403, -32600, origin, id=None)
         answer = api.call("OPTIONS", "/mcp", headers={"Origin": origin}, key=None)
         assert answer.status == 403 and "access-control-allow-origin" not in answer.headers
+
+
+def test_pages_of_the_server_itself_may_call_where_no_name_can_lead_there(api):
+    for name in ("127.0.0.1", "localhost", "[::1]"):
+        host = f"{name}:{api.port}"
+        assert post(api, request("ping"), Host=host, Origin=f"http://{host}").status == 200
+        for origin in (f"https://{host}", f"http://{host}0", f"http://{host}.evil.example", f"http://{name}", f"http://evil.example:{api.port}"):
+            check_fault(post(api, request("ping"), Host=host, Origin=origin), 403, -32600, id=None)
+    for host in ("evil.example", f"localhost.evil.example:{api.port}", f"127.0.0.1.evil.example:{api.port}"):  # names that lead here
+        check_fault(post(api, request("ping"), Host=host, Origin=f"http://{host}"), 403, -32600, id=None)
+
+
+def test_pages_that_the_operator_named_may_call(tmp_path):
+    good = "https://agent.example"
+    server = servers.Server(tmp_path / "data", options=("--api-origins", f"{good}, http://localhost:3000"))
+    try:
+        api = server.start().client
+        for origin in (good, "http://localhost:3000"):
+            asked = api.call("OPTIONS", "/mcp", headers={"Origin": origin, "Access-Control-Request-Method": "POST",
+                                                         "Access-Control-Request-Headers": "authorization,mcp-name"}, key=None)
+            assert asked.status == 204 and asked.headers["access-control-allow-origin"] == origin
+            allowed = {name.strip().lower() for name in asked.headers["access-control-allow-headers"].split(",")}
+            assert {"authorization", "content-type", "accept", "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"} <= allowed
+            answer = post(api, request("initialize", protocolVersion="2025-11-25"), Origin=origin)
+            assert answer.status == 200 and answer.headers["access-control-allow-origin"] == origin and answer.headers["vary"] == "Origin"
+            assert "mcp-session-id" in answer.headers["access-control-expose-headers"].lower()
+            wrong = api.call("POST", "/mcp", body=b"{}", headers={**JSON, "Origin": origin}, key=None)
+            assert wrong.status == 401 and wrong.headers["access-control-allow-origin"] == origin  # so that the page can read it
+        for origin in ("https://agent.example.evil", "http://agent.example", "https://agent.example:444", "null", ""):
+            assert post(api, request("ping"), Origin=origin).status == 403
+            assert api.call("OPTIONS", "/mcp", headers={"Origin": origin, "Access-Control-Request-Method": "POST"}, key=None).status == 403
+        server.end()
+    finally:
+        server.abandon()
 
 
 def test_there_is_no_stream_of_its_own_and_no_session_to_end(api):
@@ -108,6 +144,71 @@ def test_only_one_revision_has_several_messages_in_a_body(api):
         check_fault(post(api, batch, MCP_Protocol_Version=version), 400, -32600, "2025-03-26", id=None)
     assert post(api, [{"jsonrpc": "2.0", "method": "notifications/x"}]).status == 202
     check_fault(post(api, [request("ping", n) for n in range(51)]), 400, -32600, "50", id=None)
+
+
+def test_answers_are_bounded_and_never_half(api):
+    """50 files of a MiB are more than an answer takes: what does not fit says so, and the rest is whole."""
+    mcp = Mcp(api, "2025-03-26")
+    box = mcp.tool("sandbox_create")["id"]
+    try:
+        mcp.tool("sandbox_exec", sandbox=box, script="head -c 1048576 /dev/urandom > big; seq 1 100 > small")
+        place = f"burrow://sandboxes/{box}/files/workspace/"
+        batch = [request("resources/read", n, uri=place + ("small" if n == 49 else "big")) for n in range(50)]
+        answer = post(api, batch)
+        assert answer.status == 200 and len(answer.body) < 34 << 20
+        replies = answer.json
+        assert [reply["id"] for reply in replies] == list(range(50))
+        whole = [reply for reply in replies if "result" in reply]
+        assert 10 < len(whole) < 50 and all(len(base64.b64decode(reply["result"]["contents"][0]["blob"])) == 1 << 20 for reply in whole[:-1])
+        assert all("too long" in reply["error"]["message"] for reply in replies if "error" in reply)
+    finally:
+        mcp.tool("sandbox_destroy", sandbox=box)
+
+
+def test_answers_that_nobody_reads_are_bounded_together(api, server):
+    """A key holds half of what the server has for all bodies and answers (512 MiB), and gets it back with its connections."""
+    mcp = Mcp(api)
+    box = mcp.tool("sandbox_create")["id"]
+    waiting = []
+    try:
+        mcp.tool("sandbox_exec", sandbox=box, script="head -c 1048576 /dev/urandom > big")
+        uri = f"burrow://sandboxes/{box}/files/workspace/big"
+        body = json.dumps([request("resources/read", n, uri=uri) for n in range(50)])
+        head = f"POST /mcp HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api.key}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        before, most = memory(server), 0
+
+        def is_refused():
+            nonlocal most
+            most = max(most, memory(server))
+            answer = post(api, request("resources/read", uri=uri))
+            if answer.status == 429:
+                check_fault(answer, 429, -32603, "wait to be read")
+            return answer.status == 429
+        for _ in range(24):
+            waiting.append(Raw(server.port).send((head + body).encode()))
+        until(is_refused, "the key has its share")
+        assert most - before < 700 << 20
+        assert mcp.tool("sandbox_get", sandbox=box)["id"] == box  # what is short is answered all the same
+        for raw in waiting:
+            raw.close()
+        until(lambda: not is_refused(), "it was given back")
+    finally:
+        for raw in waiting:
+            raw.close()
+        mcp.tool("sandbox_destroy", sandbox=box)
+
+
+def memory(server):
+    fields = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{server.pid}/status").read_text().splitlines())
+    return int(fields["VmRSS"].split()[0]) << 10
+
+
+def test_what_was_asked_for_comes_back_bounded(api):
+    mcp = Mcp(api, "2025-11-25")
+    answer = mcp.send(mcp.message("resources/read", uri="burrow://" + "x" * (1 << 20)))
+    assert answer.json["error"]["code"] == -32002 and len(answer.body) < 4096
+    version = "9" * (1 << 20)
+    assert len(post(api, request("ping", _meta=meta(version)), MCP_Protocol_Version="9").body) < 4096
 
 
 # ---- revisions ----
@@ -174,6 +275,18 @@ def test_headers_that_say_something_else_than_the_body(api, taken, put):
     message = mcp.message("tools/call", name="sandbox_list", arguments={})
     headers = {name: value for name, value in mcp.headers(message).items() if name not in taken} | put
     check_fault(mcp.send(message, headers=headers), 400, -32020, (list(taken) + list(put))[0])
+
+
+@pytest.mark.parametrize("name, value", (("Mcp-Name", "sandbox_destroy"), ("mcp-name", "sandbox_list"), ("Mcp-Method", "tools/list"), ("MCP-Protocol-Version", "2025-06-18")))
+def test_a_header_that_comes_twice_says_nothing(api, name, value):
+    """What stands in between may have gone by the other one."""
+    mcp = Mcp(api)
+    message = mcp.message("tools/call", name="sandbox_list", arguments={})
+    with Raw(api.port) as raw:
+        body = json.dumps(message)
+        lines = [*mcp.headers(message).items(), (name, value), ("Host", "x"), ("Authorization", f"Bearer {api.key}"), ("Content-Length", len(body))]
+        raw.send(("POST /mcp HTTP/1.1\r\n" + "".join(f"{key}: {text}\r\n" for key, text in lines) + "\r\n" + body).encode())
+        check_fault(raw.answer("POST"), 400, -32020, "more than once", id=None)
 
 
 def test_a_name_may_come_encoded(api):

@@ -62,6 +62,28 @@ def test_every_tool_says_what_it_takes_returns_and_does(mcp, api):
     assert set(mcp.listed["sandbox_create"]["inputSchema"]["properties"]) == set(body["properties"])
 
 
+def schemas_in(one, place):
+    yield place, one
+    for name, member in one.get("properties", {}).items():
+        yield from schemas_in(member, f"{place}.{name}")
+    for name in ("items", "additionalProperties"):
+        if isinstance(one.get(name), dict):
+            yield from schemas_in(one[name], f"{place}[{name}]")
+    for choice in one.get("anyOf", ()):
+        yield from schemas_in(choice, f"{place}|")
+
+
+def test_schemas_are_what_every_client_can_read(mcp):
+    """Some turn them into dialects with one type in one place (or null), lists that say of what, and nothing that may be anything."""
+    for name, tool in mcp.listed.items():
+        for side in ("inputSchema", "outputSchema"):
+            for place, one in schemas_in(tool[side], f"{name}.{side}"):
+                kinds = one.get("type", [])
+                kinds = [kinds] if isinstance(kinds, str) else [kind for kind in kinds if kind != "null"]
+                assert len(kinds) == 1 or "anyOf" in one, (place, one)
+                assert one.get("type") != "array" or "items" in one, (place, one)
+
+
 @pytest.mark.parametrize("version", (MODERN, *LEGACY))
 def test_a_one_shot_in_every_revision(api, version):
     mcp = Checked(api, version)
@@ -107,6 +129,8 @@ def test_a_command_that_takes_longer_is_a_handle(mcp, box):
     assert told["running"] and told["stdout"]["text"] == "first\n" and told["sandbox"] == box and "sandbox_output" in told["next"]
     part = mcp.tool("sandbox_output", execution=told["execution"])
     assert part["running"] and part["text"] == "first\n" and not part["complete"]
+    behind = mcp.tool("sandbox_output", execution=told["execution"], offset=1000)  # what is not there yet was not skipped
+    assert (behind["text"], behind["bytes"], behind["offset"], behind["nextOffset"]) == ("", 6, 6, 6) and "offset 6 " in behind["next"]
     assert mcp.tool("sandbox_exec", sandbox=box, command=["touch", "/workspace/go"])["exitCode"] == 0
     part = mcp.tool("sandbox_output", execution=told["execution"], offset=part["nextOffset"], waitMs=60000)
     assert (part["text"], part["exitCode"], part["complete"], part["running"]) == ("last\n", 4, True, False)
@@ -128,6 +152,11 @@ def test_sandboxes_are_made_listed_and_destroyed(mcp):
     assert [sandbox["id"] for sandbox in listed] == [made["id"]]
     assert mcp.tool("sandbox_get", sandbox="mcp-made")["id"] == made["id"]
     assert mcp.tool("sandbox_destroy", sandbox=made["id"]) == {"done": True}
+    mcp.tool("sandbox_run", command=["true"], labels={"mcp": "made"})  # what has ended is no noise in lists, and found when asked for
+    assert mcp.tool("sandbox_list", selector="mcp=made")["items"] == []
+    ended = mcp.tool("sandbox_list", selector="mcp=made", state="ended")["items"]
+    assert ended and not {one["id"] for one in ended} & {entry["uri"].rpartition("/")[2] for entry in mcp.ask("resources/list")["resources"]}
+    assert "idle" in mcp.refused("sandbox_list", state="alive")
     text = mcp.refused("sandbox_exec", sandbox=made["id"], script="true")
     assert "What to do" in text and "sandbox_create" in text
 
@@ -149,6 +178,11 @@ def test_files_are_written_read_listed_and_edited(mcp, box):
     assert mcp.tool("sandbox_read_file", sandbox=box, path="empty")["text"] == ""
     names = {entry["path"] for entry in mcp.tool("sandbox_list_files", sandbox=box, path="/workspace", recursive=True)["items"]}
     assert {"src/deep/a.txt", "b.bin", "run.sh", "empty"} <= names
+    mcp.tool("sandbox_exec", sandbox=box, command=["ln", "-s", "/etc/passwd", "to"])
+    link, = (entry for entry in mcp.tool("sandbox_list_files", sandbox=box)["items"] if entry["path"] == "to")
+    assert (link["kind"], link["target"]) == ("link", "/etc/passwd") and not {"etag", "diskBytes", "accessedAt"} & set(link)  # no noise
+    page = mcp.tool("sandbox_list_files", sandbox=box, limit=2)
+    assert len(page["items"]) == 2 and mcp.tool("sandbox_list_files", sandbox=box, limit=2, cursor=page["nextCursor"])["items"][0] not in page["items"]
     edit = dict(sandbox=box, path="src/deep/a.txt")
     assert "2 times" in mcp.refused("sandbox_edit_file", **edit, old="world", new="w")
     assert "not in" in mcp.refused("sandbox_edit_file", **edit, old="wörld", new="w")
@@ -161,7 +195,9 @@ def test_files_are_written_read_listed_and_edited(mcp, box):
 
 
 def test_file_refusals_lose_nothing_and_say_what_to_do(mcp, box):
-    assert "not_found" in mcp.refused("sandbox_read_file", sandbox=box, path="/no/such")
+    for tool in ("sandbox_read_file", "sandbox_list_files"):
+        text = mcp.refused(tool, sandbox=box, path="/no/such")
+        assert "not_found" in text and "sandbox_list_files" in text and "sandbox_create" not in text
     assert "What to do" in mcp.refused("sandbox_read_file", sandbox=box, path="/workspace")
     text = mcp.refused("sandbox_write_files", sandbox=box, files=[{"path": "kept", "content": "1"}, {"path": "/proc/nope/x", "content": "2"}])
     assert "files[1] of 2" in text and mcp.tool("sandbox_read_file", sandbox=box, path="kept")["text"] == "1"
@@ -186,6 +222,9 @@ def test_file_refusals_lose_nothing_and_say_what_to_do(mcp, box):
     ("sandbox_network", {"sandbox": "x", "action": "drop"}, ["action"]), ("sandbox_network", {"sandbox": "x", "action": "set"}, ["policy"]),
     ("sandbox_network", {"sandbox": "x", "policy": {}}, ["policy"]), ("sandbox_network", {"sandbox": "x", "action": "explain"}, ["host"]),
     ("sandbox_exec", {"sandbox": "x", "script": "true", "waitMs": "1h"}, ["waitMs"]),
+    ("sandbox_exec", {"sandbox": "x", "cmd": "ls"}, ["cmd", "command, script", "directory"]),
+    ("sandbox_run", {"command": "ls -l"}, ["must be a list", "'script'"]), ("sandbox_create", {"snapshot": "no-such"}, ["snapshot", "sandbox_snapshot"]),
+    ("sandbox_output", {"execution": "exe_" + "0" * 26}, ["not_found", "sandbox_exec or sandbox_run"]),
 ])
 def test_arguments_that_cannot_be_are_results_that_say_so(mcp, name, arguments, words):
     text = mcp.refused(name, **arguments)
@@ -223,13 +262,18 @@ def test_ports_snapshots_forks_and_checkpoints(mcp, box):
     assert mcp.tool("sandbox_run", command=["cat", "/workspace/a"], snapshot=snapshot["id"])["stdout"]["text"] == "two"
     mcp.tool("sandbox_destroy", sandbox=fork)
     assert mcp.api.delete(f"/api/v1/snapshots/{snapshot['id']}").status == 204
-    assert "not_found" in mcp.refused("sandbox_restore", sandbox=box, checkpoint="no-such")
+    text = mcp.refused("sandbox_restore", sandbox=box, checkpoint="no-such")
+    assert "not_found" in text and "sandbox_checkpoint" in text
 
 
 def test_networks_are_told_changed_and_explained(mcp, box):
     assert mcp.tool("sandbox_network", sandbox=box)["network"]["enabled"] is False
     why = mcp.tool("sandbox_network", sandbox=box, action="explain", host="example.com", port=443)["explanation"]
     assert why["allowed"] is False and why["reason"]
+    told = mcp.tool("sandbox_network", sandbox=box, action="explain", host="example.com", port=443)["next"]
+    assert '"set"' in told and '{"enabled": true, "allow": ["example.com:443"]}' in told
+    off = mcp.tool("sandbox_network", sandbox=box, action="set", policy={"allow": ["example.com:443"]})
+    assert off["network"]["enabled"] is False and '"enabled": true' in off["next"] and "next" not in mcp.tool("sandbox_network", sandbox=box)
     made = mcp.ask("tools/call", name="sandbox_network", arguments={"sandbox": box, "action": "set", "policy": {"enabled": True, "allow": ["example.com:443"]}})
     if made["isError"]:
         assert "What to do" in made["content"][0]["text"]  # of a machine or a server without networks
@@ -262,6 +306,21 @@ def test_files_and_output_are_resources(api, version, box):
                 "burrow://sandboxes/", f"burrow://sandboxes/{box}/../keys", "burrow://executions/exe_x/stdin", f"burrow://sandboxes/{box}/files/%00"):
         answer = mcp.send(mcp.message("resources/read", uri=uri), headers=None if uri else {**mcp.headers(mcp.message("resources/read")), "Mcp-Name": ""})
         assert answer.json["error"]["code"] == (-32602 if version == MODERN else -32002) or not uri, (uri, answer.json)
+        assert not uri or answer.json["error"]["data"] == {"uri": uri}
+
+
+def test_what_is_cut_of_a_resource_says_so(mcp, box):
+    ran = mcp.tool("sandbox_exec", sandbox=box, script="awk 'BEGIN { printf \"x\"; for (i = 0; i < 600000; i++) printf \"é\" }' | tee long")
+
+    def read(uri):
+        [content] = mcp.ask("resources/read", uri=uri)["contents"]
+        return content
+    for uri in (f"burrow://sandboxes/{box}/files/workspace/long", f"burrow://executions/{ran['execution']}/stdout"):
+        content = read(uri)  # text, although its first MiB ends within a character
+        assert content["text"].startswith("xéé") and "\ufffd" not in content["text"] and 1000000 < len(content["text"].encode()) <= 1 << 20
+        assert content["_meta"] == {"burrow/truncated": True, "burrow/sizeBytes": 1200001}
+    mcp.tool("sandbox_write_files", sandbox=box, files=[{"path": "short", "content": "é"}])
+    assert "_meta" not in read(f"burrow://sandboxes/{box}/files/workspace/short")
 
 
 def test_pages_of_resources_follow_each_other(mcp):

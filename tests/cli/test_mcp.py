@@ -98,6 +98,13 @@ def test_what_is_wrong_is_answered_and_ends_nothing(bridge):
     assert bridge.ask(8, "ping")["result"] == {}
 
 
+def test_a_line_that_is_too_long_is_left_out_and_ends_nothing(bridge):
+    bridge.send(run("slow", "sleep 600"), b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":"' + b"x" * (18 << 20) + b'"}}\n')
+    assert "16 MiB" in bridge.find(lambda line: line["id"] is None)["error"]["message"]
+    assert bridge.ask(6, "ping")["result"] == {}
+    assert not [line for line in bridge.lines if line["id"] in (5, "slow")]
+
+
 def test_several_requests_at_once_and_each_answered_when_it_is_done(bridge):
     bridge.send(run("slow", "sleep 600"), *(run(n, f"echo {n}") for n in range(5)))
     for n in range(5):
@@ -132,6 +139,14 @@ def test_a_one_shot_ends_when_nobody_waits_for_it(bridge, burrow, how):  # noqa:
     wait_until(lambda: not sandboxes(burrow))
     if how == "cancelled":
         assert bridge.ask(10, "ping")["result"] == {} and not [line for line in bridge.lines if line["id"] == 9]
+
+
+@pytest.mark.parametrize("end", ("\n", ""))
+def test_what_was_asked_before_the_end_of_input_is_answered(burrow, end):  # noqa: F811
+    asked = [{"jsonrpc": "2.0", "id": 1, "method": "ping"}, run(2, "echo piped")]
+    done = burrow("mcp", input="\n".join(map(json.dumps, asked)).encode() + end.encode())
+    told = {line["id"]: line["result"] for line in map(json.loads, done.stdout.splitlines())}
+    assert told[1] == {} and "piped" in json.dumps(told[2])
 
 
 def test_progress_reaches_the_client(bridge):
@@ -222,6 +237,36 @@ def test_toml_keeps_what_is_there(tmp_path):
     assert now["mcp_servers"]["burrow"] == {"command": os.path.realpath(BURROW), "args": ["mcp", "--url", "http://h:1"], "env_vars": ["BURROW_API_KEY"]}
     file.write_text("[mcp_servers\nx = 1\n")
     assert "nothing was written" in install(tmp_path, "codex", "--write", ok=False).stderr and file.read_text() == "[mcp_servers\nx = 1\n"
+
+
+@pytest.mark.parametrize("content", (
+    '[mcp_servers]\nburrow = { command = "old" }\n', 'mcp_servers.burrow.command = "old"\n', 'mcp_servers = { burrow = { command = "old" } }\n',
+    '[mcp_servers]\n  "burrow".command = "old"\n'))
+def test_toml_that_would_say_it_twice_is_left_alone(tmp_path, content):
+    file = tmp_path / ".codex/config.toml"
+    file.parent.mkdir()
+    file.write_text(content)
+    assert "nothing was written" in install(tmp_path, "codex", "--write", ok=False).stderr and file.read_text() == content
+
+
+def test_toml_is_read_as_far_as_it_must_be(tmp_path):
+    import tomllib
+    file = tmp_path / ".codex/config.toml"
+    file.parent.mkdir()
+    file.write_text('text = """\n[mcp_servers.burrow]\nmcp_servers = 1\n"""\n[ mcp_servers . "burrow" ]\ncommand = "old"\n[ mcp_servers."burrow".env ]\nA = "1"\n'
+                    '  [projects."/x"]\ntrust_level = "trusted"\n[mcp_servers.burrowing]\ncommand = "z"\n')
+    install(tmp_path, "codex", "--write")
+    now = tomllib.loads(file.read_text())
+    assert now["text"] == "[mcp_servers.burrow]\nmcp_servers = 1\n" and now["projects"] == {"/x": {"trust_level": "trusted"}}
+    assert now["mcp_servers"] == {"burrowing": {"command": "z"}, "burrow": {"command": os.path.realpath(BURROW), "args": ["mcp"]}}
+
+
+@pytest.mark.parametrize("client, variable, file", (("claude", "CLAUDE_CONFIG_DIR", ".claude.json"), ("codex", "CODEX_HOME", "config.toml"),
+                                                    ("vscode", "XDG_CONFIG_HOME", "Code/User/mcp.json")))
+def test_clients_that_were_told_to_look_elsewhere_are_followed(tmp_path, client, variable, file):
+    install(tmp_path, client, "--write", **{variable: str(tmp_path / "own")})
+    assert "burrow" in (tmp_path / "own" / file).read_text() and [entry.name for entry in tmp_path.iterdir()] == ["own"]
+    assert "BURROW_API_KEY" in install(tmp_path, client, "--write", "--url", "http://h:1").stderr
 
 
 def test_a_link_to_the_file_stays_one(tmp_path):

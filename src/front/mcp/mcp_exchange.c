@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "data/json.h"
 #include "front/mcp/mcp_impl.h"
+#include "web/auth.h"
 #include "web/event_format.h"
 #include "web/router.h"
 #include "web/waiting_call.h"
@@ -17,15 +18,18 @@
 #include <string.h>
 
 #define ASK_BYTES ((size_t)4 << 20)
-#define ANSWER_BYTES ((size_t)64 << 20)
+#define ANSWER_BYTES ((size_t)32 << 20) // of all messages in a body
+#define FAULT_BYTES 32768               // more than any takes
+#define UNCOUNTED_BYTES 65536           // of an answer: these are as many as there are connections
 #define PROGRESS_MS 1000
 #define CACHE_MS 60000
 
 struct exchange {
     struct mcp_front *front;
     struct waiting_call waiting;
-    atomic_int refs; // whoever works on it; the response, once that is watched
-    struct gather_charge charge;
+    atomic_int refs;             // whoever works on it; the response, once that is watched
+    struct gather_charge charge; // what the body takes
+    struct gather_charge held;   // what the answer does, until it is delivered
     struct data_document *document;
     const struct data_value *next; // message; NULL: that was the last
     bool is_batch, takes_events, is_watched;
@@ -38,6 +42,7 @@ struct exchange {
     struct buffer out;
     struct json_writer json;
     size_t n_answers;
+    size_t answer_start; // of the one that is being written, in `out`
     int status;
     char new_session[ID_TEXT];
     on_asked on_asked;
@@ -62,6 +67,22 @@ struct exchange {
 static char *copy(const char *text)
 {
     return text ? xstrdup(text) : NULL;
+}
+
+/* A header that something on the way may go by must be there once: of two, each could go by another. */
+static const char *repeated_header(const struct call *call)
+{
+    static const char *const names[] = {"MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"};
+    const struct http_request *request = call->request;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        unsigned count = 0;
+        for (size_t at = 0; at < request->header_count; at++)
+            count += strcasecmp(request->headers[at].name, names[i]) == 0;
+        if (count > 1)
+            return names[i];
+    }
+    return NULL;
 }
 
 static struct exchange *exchange_new(struct call *call)
@@ -96,6 +117,7 @@ static void exchange_unref(struct exchange *x)
     waiting_call_clear(&x->waiting);
     data_document_free(x->document);
     gather_charge_clear(&x->charge);
+    gather_charge_clear(&x->held);
     arena_clear(&x->arena);
     buffer_clear(&x->out);
     buffer_clear(&x->event);
@@ -240,7 +262,7 @@ static void push_events(struct exchange *x)
         room = response_append(response, x->event.data, x->event.length);
     if (room == RESPONSE_FULL)
         return; // on_room
-    x->event.length = 0;
+    buffer_clear(&x->event);
     if (x->is_over)
         response_finish(response, room == RESPONSE_TAKEN);
 }
@@ -369,6 +391,7 @@ static void send_whole(struct exchange *x)
 
     (void)response_send(x->waiting.response, is_empty ? 202 : x->status, is_empty ? NULL : headers,
                         x->out.data, is_empty ? 0 : x->out.length);
+    buffer_clear(&x->out);
 }
 
 static void on_answered(void *data)
@@ -378,6 +401,7 @@ static void on_answered(void *data)
     loop_timer_clear(&x->timer);
     if (!x->is_over && x->is_begun) {
         add_event(x, x->out.data, x->out.length);
+        buffer_clear(&x->out);
         x->is_over = true;
         push_events(x);
     } else if (!x->is_over) {
@@ -393,9 +417,11 @@ static struct json_writer *begin_answer(struct exchange *x)
 {
     struct error ignored;
 
+    x->out.maximum++; // however full it is
     if (x->is_batch)
         (void)buffer_add_text(&x->out, x->n_answers ? "," : "[", &ignored);
     x->n_answers++;
+    x->answer_start = x->out.length;
     json_writer_init(&x->json, &x->out);
     return &x->json;
 }
@@ -424,23 +450,49 @@ struct json_writer *exchange_result_begin(struct exchange *exchange)
     return json;
 }
 
+static void write_fault(struct exchange *x, const struct mcp_fault *fault)
+{
+    struct error ignored;
+
+    json_writer_init(&x->json, &x->out);
+    mcp_write_fault(&x->json, x->message.id, fault);
+    (void)json_writer_finish(&x->json, &ignored);
+}
+
+/* Whether there is memory to hold the answers so far until they are read, which may be never: they count among all that the server holds for its key. */
+static bool may_hold(struct exchange *x)
+{
+    const struct actor *actor = &x->waiting.actor;
+
+    if (x->out.length <= UNCOUNTED_BYTES || !x->charge.budget)
+        return true;
+    if (!x->held.budget)
+        gather_charge_open(&x->held, x->charge.budget, GATHER_KEY,
+                           auth_number(actor->key_id, actor->token_id));
+    return x->out.length <= x->held.bytes ||
+           gather_charge_add(&x->held, x->out.length - x->held.bytes);
+}
+
+/* Half an answer is none: it says why instead. */
 void exchange_result_end(struct exchange *exchange)
 {
     struct mcp_fault fault;
     struct error err;
-    size_t length = exchange->out.length;
 
     json_map_end(&exchange->json);
     json_map_end(&exchange->json);
-    if (json_writer_finish(&exchange->json, &err) == 0)
+    bool is_whole = json_writer_finish(&exchange->json, &err) == 0;
+    if (is_whole && may_hold(exchange))
         return;
-    // half an answer is none
-    exchange->out.length = exchange->is_batch ? length : 0;
-    (void)mcp_fail(&fault, MCP_INTERNAL, 200, "the answer is too long: %.200s", err.text);
-    if (!exchange->is_batch) {
-        exchange->n_answers--;
-        exchange_fault(exchange, &fault);
-    }
+    exchange->out.length = exchange->answer_start;
+    exchange->out.maximum += FAULT_BYTES;
+    if (is_whole)
+        (void)mcp_fail(&fault, MCP_INTERNAL, 429,
+                       "too many answers of this key wait to be read: read them, then ask again");
+    else
+        (void)mcp_fail(&fault, MCP_INTERNAL, 200, "the answer is too long: %.200s", err.text);
+    exchange->status = fault.status;
+    write_fault(exchange, &fault);
 }
 
 void exchange_put_caching(struct exchange *exchange, struct json_writer *json)
@@ -454,11 +506,9 @@ void exchange_put_caching(struct exchange *exchange, struct json_writer *json)
 
 void exchange_fault(struct exchange *exchange, const struct mcp_fault *fault)
 {
-    struct json_writer *json = begin_answer(exchange);
-    struct error ignored;
-
-    mcp_write_fault(json, exchange->message.id, fault);
-    (void)json_writer_finish(json, &ignored);
+    (void)begin_answer(exchange);
+    exchange->out.maximum += FAULT_BYTES; // there is always room to say what is wrong
+    write_fault(exchange, fault);
     exchange->status = fault->status;
 }
 
@@ -511,6 +561,7 @@ static void finish(struct exchange *x)
 {
     struct error ignored;
 
+    x->out.maximum++;
     if (x->is_batch && x->n_answers)
         (void)buffer_add_text(&x->out, "]", &ignored);
     if (x->is_batch)
@@ -626,7 +677,11 @@ static int read_body(struct call *call, struct exchange *x, struct mcp_fault *fa
                                        .may_take = call_may_take,
                                        .data = call};
     struct error err = {0};
+    const char *repeated = repeated_header(call);
 
+    if (repeated)
+        return mcp_fail(fault, MCP_HEADER_MISMATCH, 400, "the header %s is there more than once",
+                        repeated);
     if (json_read("", text->data ? text->data : "", text->length, &limits, &x->document, &err) < 0)
         return mcp_fail(fault, MCP_PARSE, error_is(&err, ERROR_FULL) ? 429 : 400,
                         "the body is not JSON: %.200s", err.text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The front: one route, who may call from a page, and how what is refused as a whole is told; see mcp.h. */
+#include "base/auto.h"
 #include "base/mem.h"
 #include "front/mcp/mcp_impl.h"
 #include "web/access.h"
@@ -9,8 +10,33 @@
 #include <string.h>
 
 #define PATH "/mcp"
+#define ECHO_MOST 2048 // bytes of what was asked for, in a failure
 
 // ---- failures ----
+
+/* What was asked for comes back, but not at any length. */
+static void put_bounded(struct json_writer *json, const char *name, const char *text)
+{
+    json_key(json, name);
+    json_bytes(json, text, strnlen(text, ECHO_MOST));
+}
+
+static void put_data(struct json_writer *json, const struct mcp_fault *fault)
+{
+    json_key(json, "data");
+    json_map_begin(json);
+    if (fault->uri)
+        put_bounded(json, "uri", fault->uri);
+    if (fault->code == MCP_VERSION) {
+        json_key(json, "supported");
+        json_list_begin(json);
+        for (const char *const *version = mcp_versions; *version; version++)
+            json_string(json, *version);
+        json_list_end(json);
+        put_bounded(json, "requested", fault->requested);
+    }
+    json_map_end(json);
+}
 
 void mcp_write_fault(struct json_writer *json, const struct data_value *id,
                      const struct mcp_fault *fault)
@@ -27,17 +53,8 @@ void mcp_write_fault(struct json_writer *json, const struct data_value *id,
     json_key(json, "code");
     json_integer(json, fault->code);
     mcp_put(json, "message", fault->text);
-    if (fault->code == MCP_VERSION) {
-        json_key(json, "data");
-        json_map_begin(json);
-        json_key(json, "supported");
-        json_list_begin(json);
-        for (const char *const *version = mcp_versions; *version; version++)
-            json_string(json, *version);
-        json_list_end(json);
-        mcp_put(json, "requested", fault->requested);
-        json_map_end(json);
-    }
+    if (fault->uri || fault->code == MCP_VERSION)
+        put_data(json, fault);
     json_map_end(json);
     json_map_end(json);
 }
@@ -80,6 +97,24 @@ static const char *allowed_origin(const struct call *call, const char *origin)
     return NULL;
 }
 
+/* A page that came from this very server on the machine it runs on. No name in DNS is behind such an address, so none can be made to lead here. */
+static bool is_own_page(const struct call *call, const char *origin)
+{
+    static const char *const names[] = {"127.0.0.1", "[::1]", "localhost"};
+    static const char scheme[] = "http://";
+    const char *host = call->request->host;
+
+    if (!host || strncmp(origin, scheme, sizeof scheme - 1) != 0 ||
+        strcmp(origin + sizeof scheme - 1, host) != 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        size_t length = strlen(names[i]);
+        if (strncmp(host, names[i], length) == 0 && (host[length] == ':' || !host[length]))
+            return true;
+    }
+    return false;
+}
+
 /* A page that is none of the operator's is refused whatever it knows: its name may have been made to lead here. */
 static int on_call(struct call *call, struct error *err)
 {
@@ -87,7 +122,7 @@ static int on_call(struct call *call, struct error *err)
 
     if (!origin)
         return 0;
-    const char *allowed = allowed_origin(call, origin);
+    const char *allowed = is_own_page(call, origin) ? origin : allowed_origin(call, origin);
     access_set_header(call->access, call->response, "Vary", "Origin");
     if (!allowed)
         return error_refuse(err, ERROR_DENIED, "origin",

@@ -10,6 +10,8 @@
 
 #define MCP_BODY_BYTES ((uint64_t)16 << 20) // of a request
 #define MCP_BATCH_MOST 50                   // messages in one body
+// What lists have unless more is asked for: each one-shot leaves a sandbox behind that has ended.
+#define MCP_LIVING_STATES "creating,idle,running,pausing,paused,resuming,stopping"
 
 struct mcp_front {
     const char *origins;      // of pages that may call; NULL: none

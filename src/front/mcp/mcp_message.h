@@ -36,6 +36,7 @@ struct mcp_fault {
     int status; // of HTTP
     char text[300];
     const char *requested; // MCP_VERSION: what was asked for
+    const char *uri;       // of the resource that cannot be read; NULL: it is about something else
 };
 /* Returns -1. */
 int mcp_fail(struct mcp_fault *fault, enum mcp_code code, int status, const char *format, ...)

@@ -78,8 +78,8 @@ static void put_sandboxes(struct json_writer *json, const struct data_value *pag
         mcp_put(json, "nextCursor", next);
 }
 
-/* A failure of /api/v1 where there are no results that say so. */
-static void fail_by(struct exchange *exchange, const char *what, const struct inner_answer *answer)
+/* A failure of /api/v1 where there are no results that say so. `uri` is NULL for the list. */
+static void fail_by(struct exchange *exchange, const char *uri, const struct inner_answer *answer)
 {
     autoptr(data_document) document = NULL;
     struct error ignored;
@@ -94,7 +94,9 @@ static void fail_by(struct exchange *exchange, const char *what, const struct in
                    is_missing && !is_modern ? MCP_NO_RESOURCE
                    : answer->status < 500   ? MCP_INVALID_PARAMS
                                             : MCP_INTERNAL,
-                   200, "%.100s: %.180s", what, detail ? detail : "cannot be read");
+                   200, "%.100s: %.180s", uri ? uri : "resources/list",
+                   detail ? detail : "cannot be read");
+    fault.uri = uri;
     exchange_fault(exchange, &fault);
 }
 
@@ -106,7 +108,7 @@ static void on_sandboxes(struct exchange *exchange, void *data, const struct inn
     (void)data;
     if (answer->status >= 300 ||
         json_read("", answer->body, answer->length, NULL, &document, &ignored) < 0) {
-        fail_by(exchange, "resources/list", answer);
+        fail_by(exchange, NULL, answer);
     } else {
         struct json_writer *json = exchange_result_begin(exchange);
         put_sandboxes(json, document->root);
@@ -130,7 +132,8 @@ int mcp_list_resources(struct exchange *exchange, struct mcp_fault *fault)
         exchange_result_end(exchange);
         return 0;
     }
-    (void)buffer_add_text(&ask.target, "/api/v1/sandboxes?limit=" PAGE, &ignored);
+    (void)buffer_add_text(&ask.target, "/api/v1/sandboxes?limit=" PAGE "&state=" MCP_LIVING_STATES,
+                          &ignored);
     if (cursor)
         tool_add_query(&ask.target, "cursor", cursor);
     exchange_ask(exchange, &ask, on_sandboxes, NULL);
@@ -144,11 +147,33 @@ struct reading {
     const char *type; // of its content; NULL: text or bytes, as it is
 };
 
+/* Where only its beginning is given: how long it is in all; -1: it is given whole. */
+static int64_t cut_size(const struct inner_answer *answer)
+{
+    int64_t size = tool_whole_size(answer);
+
+    if (size < 0)
+        size = tool_header_number(answer, "Output-Bytes");
+    return size > (int64_t)answer->length ? size : -1;
+}
+
+static void put_cut(struct json_writer *json, int64_t size)
+{
+    json_key(json, "_meta");
+    json_map_begin(json);
+    json_key(json, "burrow/truncated");
+    json_bool(json, true);
+    json_key(json, "burrow/sizeBytes");
+    json_integer(json, size);
+    json_map_end(json);
+}
+
 static void put_content(struct json_writer *json, const struct reading *reading,
                         const struct inner_answer *answer)
 {
-    bool is_text =
-        utf8_is_valid(answer->body, answer->length) && !memchr(answer->body, 0, answer->length);
+    int64_t size = cut_size(answer);
+    size_t length = size < 0 ? answer->length : tool_whole_characters(answer->body, answer->length);
+    bool is_text = utf8_is_valid(answer->body, length) && !memchr(answer->body, 0, length);
 
     json_map_begin(json);
     mcp_put(json, "uri", reading->uri);
@@ -158,12 +183,14 @@ static void put_content(struct json_writer *json, const struct reading *reading,
                           : "application/octet-stream");
     json_key(json, is_text ? "text" : "blob");
     if (is_text) {
-        json_bytes(json, answer->body, answer->length);
+        json_bytes(json, answer->body, length);
     } else {
         autofree char *text = xcalloc(1, base64_length(answer->length) + 1);
         base64_encode(answer->body, answer->length, text);
         json_string(json, text);
     }
+    if (size >= 0)
+        put_cut(json, size);
     json_map_end(json);
 }
 
@@ -247,6 +274,16 @@ static enum mcp_tool find_place(struct exchange *exchange, const char *uri, stru
     return MCP_TOOLS;
 }
 
+static int fail_unknown(const struct exchange *exchange, const char *uri, struct mcp_fault *fault)
+{
+    bool is_modern = exchange_terms(exchange)->is_modern;
+
+    (void)mcp_fail(fault, is_modern ? MCP_INVALID_PARAMS : MCP_NO_RESOURCE, 200,
+                   "there is no resource '%.150s': see resources/templates/list", uri);
+    fault->uri = uri;
+    return -1;
+}
+
 int mcp_read_resource(struct exchange *exchange, struct mcp_fault *fault)
 {
     const char *uri = mcp_text(exchange_message(exchange)->params, "uri");
@@ -258,9 +295,7 @@ int mcp_read_resource(struct exchange *exchange, struct mcp_fault *fault)
     reading->uri = uri;
     enum mcp_tool tool = find_place(exchange, uri, &ask, reading);
     if (tool == MCP_TOOLS || !mcp_is_allowed(exchange_actor(exchange), tool))
-        return mcp_fail(fault,
-                        exchange_terms(exchange)->is_modern ? MCP_INVALID_PARAMS : MCP_NO_RESOURCE,
-                        200, "there is no resource '%.150s': see resources/templates/list", uri);
+        return fail_unknown(exchange, uri, fault);
     exchange_ask(exchange, &ask, on_content, reading);
     return MCP_LATER;
 }

@@ -3,6 +3,7 @@
 #include "front/mcp/mcp_tool_call.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "data/json.h"
 #include "web/percent.h"
 #include "web/router.h"
@@ -206,6 +207,15 @@ static int add_path(struct tool_call *call, const char *pattern, struct buffer *
     return 0;
 }
 
+static const char *default_of(const struct tool *tool, const char *name)
+{
+    for (const struct tool_default *at = tool->defaults; at && at->name; at++) {
+        if (strcmp(at->name, name) == 0)
+            return at->value;
+    }
+    return NULL;
+}
+
 int tool_target(struct tool_call *call, const struct route *route, struct buffer *out,
                 struct error *err)
 {
@@ -213,15 +223,14 @@ int tool_target(struct tool_call *call, const struct route *route, struct buffer
         return -1;
     for (const struct parameter *p = route->query; p && p->name; p++) {
         const struct data_value *value = value_get(call->arguments, p->name);
-        const char *text = value ? plain_text(value) : NULL;
-        bool is_limit = !value && call->tool->limit && strcmp(p->name, "limit") == 0;
+        const char *text = value ? plain_text(value) : default_of(call->tool, p->name);
         if (value && value->kind != VALUE_NULL && !text) {
             (void)error_set(err, ERROR_INVALID, "%s: must not be %s", p->name,
                             value_kind_name(value->kind));
             return error_field(err, p->name);
         }
-        if (text || is_limit)
-            tool_add_query(out, p->name, text ? text : call->tool->limit);
+        if (text)
+            tool_add_query(out, p->name, text);
     }
     return 0;
 }
@@ -265,37 +274,49 @@ int tool_body(struct tool_call *call, const struct route *route, struct buffer *
 
 // ---- answers ----
 
-/* What a model can do about a failure, by the word that /api/v1 has for it. The first that fits: of this tool (MCP_TOOLS: any). */
+/* What a model can do about a failure, by the code that /api/v1 has for it and words of its sentence (NULL: any). The first that fits. */
 static const struct {
-    const char *code;
+    const char *code, *words;
     const char *hint;
 } hints[] = {
-    {"not_found", "sandbox_list shows the sandboxes there are, and sandbox_create makes one"},
-    {"ended", "make a new sandbox with sandbox_create; sandbox_list shows those that live"},
-    {"invalid_request", "correct the argument and call the tool again"},
-    {"unknown_field", "correct the argument and call the tool again"},
-    {"missing_scope",
+    {"not_found", "no sandbox",
+     "sandbox_list shows the sandboxes there are, and sandbox_create makes one"},
+    {"not_found", "no checkpoint", "name one that sandbox_checkpoint has made in this sandbox"},
+    {"not_found", "no snapshot", "name one by the id that sandbox_snapshot returned"},
+    {"not_found", "no execution", "use the id that sandbox_exec or sandbox_run returned"},
+    {"not_found", "runtime", "choose a runtime that there is"},
+    {"not_found", "o such file", "sandbox_list_files shows what is there"},
+    {"not_found", NULL, "look whether the name is right"},
+    {"ended", NULL, "make a new sandbox with sandbox_create; sandbox_list shows those that live"},
+    {"invalid_request", "command: must be a list",
+     "give the program and its arguments as a list, or a line for the shell as 'script'"},
+    {"invalid_request", NULL, "correct the argument and call the tool again"},
+    {"unknown_field", NULL, "correct the argument and call the tool again"},
+    {"missing_scope", NULL,
      "do not try again: ask the person you work for, who can give you another key"},
-    {"forbidden", "do not try again: ask the person you work for, who can give you another key"},
-    {"busy", "wait a moment and call the tool again"},
-    {"conflict", "sandbox_get tells its state"},
-    {"already_exists", "choose another name, or use the one there is"},
-    {"precondition_failed", "read the file again with sandbox_read_file"},
-    {"limit_reached", "destroy sandboxes that are not needed (sandbox_list, sandbox_destroy)"},
-    {"quota_exceeded",
+    {"forbidden", NULL,
+     "do not try again: ask the person you work for, who can give you another key"},
+    {"busy", NULL, "wait a moment and call the tool again"},
+    {"conflict", NULL, "sandbox_get tells its state"},
+    {"already_exists", NULL, "choose another name, or use the one there is"},
+    {"precondition_failed", NULL, "read the file again with sandbox_read_file"},
+    {"limit_reached", NULL,
+     "destroy sandboxes that are not needed (sandbox_list, sandbox_destroy)"},
+    {"quota_exceeded", NULL,
      "destroy sandboxes that are not needed (sandbox_list, sandbox_destroy), or ask for less"},
-    {"disk_full", "remove files in the sandbox with sandbox_exec"},
-    {"too_large", "ask for less, or in parts by 'offset'"},
-    {"rate_limited", "wait some seconds and call the tool again"},
-    {"restarting", "wait some seconds and call the tool again"},
-    {"unavailable", "wait some seconds and call the tool again"},
-    {"timeout", "look at its state with sandbox_get before trying again"},
+    {"disk_full", NULL, "remove files in the sandbox with sandbox_exec"},
+    {"too_large", NULL, "ask for less, or in parts by 'offset'"},
+    {"rate_limited", NULL, "wait some seconds and call the tool again"},
+    {"restarting", NULL, "wait some seconds and call the tool again"},
+    {"unavailable", NULL, "wait some seconds and call the tool again"},
+    {"timeout", NULL, "look at its state with sandbox_get before trying again"},
 };
 
-static const char *hint_of(const char *code)
+static const char *hint_of(const char *code, const char *detail)
 {
     for (size_t i = 0; code && i < ARRAY_SIZE(hints); i++) {
-        if (strcmp(hints[i].code, code) == 0)
+        if (strcmp(hints[i].code, code) == 0 &&
+            (!hints[i].words || (detail && strstr(detail, hints[i].words))))
             return hints[i].hint;
     }
     return NULL;
@@ -305,7 +326,7 @@ static const char *hint_of(const char *code)
 static int fail_as(const struct data_value *problem, int status, struct error *err)
 {
     const char *detail = mcp_text(problem, "detail"), *code = mcp_text(problem, "code");
-    const char *remedy = mcp_text(problem, "remedy"), *hint = hint_of(code);
+    const char *remedy = mcp_text(problem, "remedy"), *hint = hint_of(code, detail);
     const char *advice = hint ? hint : remedy;
 
     return error_set(err, error_reason_of_status(status), "%.480s (%s)%s%.240s",
@@ -355,6 +376,24 @@ int64_t tool_integer(const struct data_value *map, const char *name, int64_t abs
     const struct data_value *value = value_get(map, name);
 
     return value && value->kind == VALUE_NUMBER ? strtoll(value->text, NULL, 10) : absent;
+}
+
+int64_t tool_whole_size(const struct inner_answer *answer)
+{
+    char text[96];
+    const char *slash =
+        inner_answer_header(answer, "Content-Range", text, sizeof text) ? strchr(text, '/') : NULL;
+
+    return slash ? strtoll(slash + 1, NULL, 10) : -1;
+}
+
+size_t tool_whole_characters(const char *text, size_t length)
+{
+    for (size_t cut = 1; cut < UTF8_MAX && cut < length; cut++) {
+        if (utf8_is_partial(text + length - cut, cut))
+            return length - cut;
+    }
+    return length;
 }
 
 int tool_result(struct tool_call *call, const struct answer_field *fields, const void *from,
@@ -503,14 +542,25 @@ static unsigned find_tool(const char *name)
     return tool;
 }
 
+/* With the names that there are: a model that guessed one does not guess again. */
+static int fail_names(struct tool_call *call, const struct field *fields, struct error *err)
+{
+    autobuffer names = {0};
+    struct error ignored;
+
+    for (const struct field *field = fields; field->name; field++)
+        (void)buffer_addf(&names, &ignored, "%s%s", names.length ? ", " : "", field->name);
+    char *why = tool_print(call, "%.200s", err->text);
+    return error_set(err, ERROR_INVALID, "the arguments: %s. What to do: this tool takes %.*s", why,
+                     (int)names.length, names.data ? names.data : "");
+}
+
 static int begin(struct tool_call *call, struct ask *next, struct error *err)
 {
     const struct field *fields = tool_fields(call->exchange, call->tool, call->route);
 
-    if (fields_check_names(call->arguments, fields, err) < 0) {
-        (void)error_wrap(err, "the arguments");
-        return -1;
-    }
+    if (fields_check_names(call->arguments, fields, err) < 0)
+        return fail_names(call, fields, err);
     return (call->tool->begin ? call->tool->begin : begin_route)(call, next, err);
 }
 

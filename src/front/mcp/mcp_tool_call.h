@@ -20,6 +20,11 @@ typedef int (*tool_begin)(struct tool_call *call, struct ask *next, struct error
 typedef int (*tool_step)(struct tool_call *call, const struct inner_answer *answer,
                          struct ask *next, struct error *err);
 
+/* What is asked for in a query unless the argument is given. */
+struct tool_default {
+    const char *name, *value; // a NULL name ends a table
+};
+
 struct tool {
     const char *title, *description;
     bool is_read_only, is_destructive, is_idempotent, is_open_world;
@@ -28,9 +33,9 @@ struct tool {
     const char *const *hidden;    // members of the route's body that are no arguments; NULL: none
     const char *
         body_under; // the argument that the members of the route's body are in; NULL: beside the others
-    const char *limit;                 // "limit" of a list unless it is given; NULL: none
-    const struct field *own;           // arguments that are not the route's; NULL: none
-    const struct answer_field *answer; // its result; NULL: the route's
+    const struct tool_default *defaults; // NULL: none
+    const struct field *own;             // arguments that are not the route's; NULL: none
+    const struct answer_field *answer;   // its result; NULL: the route's
     const char *also; // another result: the pattern of a GET, whose answer stands in "explanation"
     tool_begin begin; // NULL: the route, once
     tool_step step;
@@ -91,6 +96,11 @@ int tool_result(struct tool_call *call, const struct answer_field *fields, const
 /* The number in a header such as Output-Bytes; -1: none. */
 int64_t tool_header_number(const struct inner_answer *answer, const char *name);
 
+/* Of a part of a file: the whole file's bytes, as "bytes 0-9/100" says behind its slash; -1: nothing does. */
+int64_t tool_whole_size(const struct inner_answer *answer);
+/* Without a character at its end that is cut; all of it where there is nothing but that. */
+size_t tool_whole_characters(const char *text, size_t length);
+
 int64_t tool_integer(const struct data_value *map, const char *name, int64_t absent);
 
 // ---- tools with steps of their own ----
@@ -114,8 +124,11 @@ int tool_read_step(struct tool_call *call, const struct inner_answer *answer, st
 int tool_edit_begin(struct tool_call *call, struct ask *next, struct error *err);
 int tool_edit_step(struct tool_call *call, const struct inner_answer *answer, struct ask *next,
                    struct error *err);
+int tool_list_step(struct tool_call *call, const struct inner_answer *answer, struct ask *next,
+                   struct error *err);
 extern const struct field tool_write_fields[], tool_read_fields[], tool_edit_fields[];
-extern const struct answer_field tool_write_answer[], tool_read_answer[], tool_edit_answer[];
+extern const struct answer_field tool_write_answer[], tool_read_answer[], tool_edit_answer[],
+    tool_list_answer[];
 
 int tool_code_step(struct tool_call *call, const struct inner_answer *answer, struct ask *next,
                    struct error *err);

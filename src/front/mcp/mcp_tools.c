@@ -12,12 +12,17 @@
 static const char *const run_hidden[] = {"sandbox", "keepStdinOpen", "maxOutputBytes", NULL};
 static const char *const exec_hidden[] = {"keepStdinOpen", "terminal", NULL};
 
+static const struct tool_default list_defaults[] = {
+    {"limit", "20"}, {"state", MCP_LIVING_STATES}, {0}};
+static const struct tool_default file_defaults[] = {{"limit", "100"}, {0}};
+
 const struct tool mcp_tools[MCP_TOOLS] = {
     [TOOL_RUN] = {.title = "Run a command in a fresh sandbox",
                   .description = "Runs one command or shell script in a new sandbox that ends with "
                                  "it, and returns its exit code and output. Use it for a single "
                                  "step that needs no state afterwards; give it files with 'files'. "
-                                 "For several steps use sandbox_create and sandbox_exec.",
+                                 "For several steps, and for what takes longer than a minute (many "
+                                 "clients give up then), use sandbox_create and sandbox_exec.",
                   .is_open_world = true,
                   .method = "POST",
                   .pattern = API "/run",
@@ -33,12 +38,15 @@ const struct tool mcp_tools[MCP_TOOLS] = {
                      .method = "POST",
                      .pattern = API "/sandboxes"},
     [TOOL_LIST] = {.title = "List sandboxes",
-                   .description = "Sandboxes that the key may see, newest first, a page at a time.",
+                   .description =
+                       "Sandboxes that live and that the key may see, newest first, a page "
+                       "at a time. Those that have ended are listed with 'state': "
+                       "\"ended\" or \"failed\".",
                    .is_read_only = true,
                    .is_idempotent = true,
                    .method = "GET",
                    .pattern = API "/sandboxes",
-                   .limit = "20"},
+                   .defaults = list_defaults},
     [TOOL_GET] = {.title = "Look at a sandbox",
                   .description = "Everything about one sandbox: state, limits, deadlines, usage.",
                   .is_read_only = true,
@@ -117,7 +125,9 @@ const struct tool mcp_tools[MCP_TOOLS] = {
                          .is_idempotent = true,
                          .method = "GET",
                          .pattern = SANDBOX "/files/list",
-                         .limit = "100"},
+                         .defaults = file_defaults,
+                         .answer = tool_list_answer,
+                         .step = tool_list_step},
     [TOOL_EDIT_FILE] = {.title = "Edit a file",
                         .description =
                             "Replaces a text in a file of a sandbox by another. 'old' must be "
@@ -237,6 +247,11 @@ static void put_both(struct json_writer *json, const struct route *route, const 
     openapi_answer(json, answer_of(route));
     json_key(json, "explanation");
     openapi_answer(json, answer_of(also));
+    json_key(json, "next");
+    json_map_begin(json);
+    mcp_put(json, "type", "string");
+    mcp_put(json, "description", "what to do next");
+    json_map_end(json);
     json_map_end(json);
     json_map_end(json);
 }

@@ -465,16 +465,6 @@ static int ask_output(struct tool_call *call, const struct data_value *from, str
     return TOOL_ASKS;
 }
 
-/* Without a character at its end that is cut; all of it where there is nothing but that. */
-static size_t whole_characters(const char *text, size_t length)
-{
-    for (size_t cut = 1; cut < UTF8_MAX && cut < length; cut++) {
-        if (utf8_is_partial(text + length - cut, cut))
-            return length - cut;
-    }
-    return length;
-}
-
 static int tell_output(struct tool_call *call, const struct inner_answer *answer, struct error *err)
 {
     struct output_told *told = call->state;
@@ -486,12 +476,16 @@ static int tell_output(struct tool_call *call, const struct inner_answer *answer
         return -1;
     if (!is_behind && buffer_add(&told->part, answer->body, answer->length, err) < 0)
         return -1;
+    if (total < 0)
+        total = tool_whole_size(answer); // of an offset behind the end
     told->bytes = total >= 0 ? total : told->offset + (int64_t)told->part.length;
     bool has_more = told->offset + (int64_t)told->part.length < told->bytes || told->is_running;
     size_t length = has_more && told->part.length
-                        ? whole_characters(told->part.data, told->part.length)
+                        ? tool_whole_characters(told->part.data, told->part.length)
                         : told->part.length;
     told->text = (struct answer_bytes){told->part.data ? told->part.data : "", length};
+    if (told->offset > told->bytes)
+        told->offset = told->bytes; // nothing was skipped: there is no more yet
     told->next_offset = told->offset + (int64_t)length;
     told->is_complete = !told->is_running && told->next_offset >= told->bytes;
     if (!told->is_complete)

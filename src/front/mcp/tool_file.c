@@ -200,16 +200,6 @@ int tool_read_begin(struct tool_call *call, struct ask *next, struct error *err)
     return add_files(&next->target, state->sandbox, state->path, err) < 0 ? -1 : TOOL_ASKS;
 }
 
-/* "bytes 0-9/100", "bytes * / 0": what is behind the slash; -1: nothing. */
-static int64_t whole_size(const struct inner_answer *answer)
-{
-    char text[96];
-    const char *slash =
-        inner_answer_header(answer, "Content-Range", text, sizeof text) ? strchr(text, '/') : NULL;
-
-    return slash ? strtoll(slash + 1, NULL, 10) : -1;
-}
-
 /* Whether what there is of it is text, its last character perhaps cut: how much of it then; else SIZE_MAX. */
 static size_t text_length(const struct read_state *state)
 {
@@ -245,7 +235,7 @@ int tool_read_step(struct tool_call *call, const struct inner_answer *answer, st
                    struct error *err)
 {
     struct read_state *state = call->state;
-    int64_t size = whole_size(answer);
+    int64_t size = tool_whole_size(answer);
 
     (void)next;
     bool is_empty = answer->status == 416 && size == 0 && state->offset == 0;
@@ -358,7 +348,7 @@ static int ask_save(struct tool_call *call, const struct inner_answer *answer, s
 
     if (!is_empty && tool_check(call, answer, err) < 0)
         return -1;
-    if (whole_size(answer) > EDIT_MOST)
+    if (tool_whole_size(answer) > EDIT_MOST)
         return error_set(err, ERROR_TOO_LARGE,
                          "'%.200s' is larger than 4 MiB, which is not edited here. What to do: "
                          "change it with sandbox_exec, by sed or a script",
@@ -391,4 +381,64 @@ int tool_edit_step(struct tool_call *call, const struct inner_answer *answer, st
         return -1;
     state->size = tool_integer(document->root, "sizeBytes", 0);
     return tool_result(call, tool_edit_answer, state, err);
+}
+
+// ---- sandbox_list_files ----
+
+struct listed {
+    const char *path, *path_base64, *kind, *mode, *modified_at, *target;
+    int64_t size;
+};
+struct list_state {
+    struct answer_list items;
+    const char *next_cursor;
+};
+#define AT(member) offsetof(struct listed, member)
+static const struct answer_field listed_fields[] = {
+    {"path", ANSWER_TEXT, AT(path), .is_needed = true,
+     .help = "below the directory that is listed"},
+    {"pathBase64", ANSWER_TEXT, AT(path_base64), .help = "of a path that is not UTF-8"},
+    {"kind", ANSWER_TEXT, AT(kind), .is_needed = true, .help = "file, directory, link or other"},
+    {"sizeBytes", ANSWER_INTEGER, AT(size)},
+    {"mode", ANSWER_TEXT, AT(mode), .help = "\"0644\""},
+    {"modifiedAt", ANSWER_TEXT, AT(modified_at)},
+    {"target", ANSWER_TEXT, AT(target), .help = "where a link leads"},
+    {0},
+};
+#undef AT
+const struct answer_field tool_list_answer[] = {
+    {"items", ANSWER_LIST, offsetof(struct list_state, items), .is_needed = true,
+     .fields = listed_fields, .item_size = sizeof(struct listed)},
+    {"nextCursor", ANSWER_TEXT, offsetof(struct list_state, next_cursor),
+     .help = "there is more: call again with this as 'cursor'"},
+    {0},
+};
+
+/* Of each file what a model asks for: a page is read whole, and what nobody reads costs as much. */
+int tool_list_step(struct tool_call *call, const struct inner_answer *answer, struct ask *next,
+                   struct error *err)
+{
+    autoptr(data_document) document = NULL;
+    struct list_state state = {0};
+    size_t count = 0;
+
+    (void)next;
+    if (tool_answer(call, answer, &document, err) < 0)
+        return -1;
+    const struct data_value *items = value_get(document->root, "items");
+    struct listed *listed = tool_alloc(call, ((items ? items->count : 0) + 1) * sizeof *listed);
+    for (const struct data_value *v = items ? items->first : NULL; v; v = v->next) {
+        listed[count++] = (struct listed){
+            .path = mcp_text(v, "path"),
+            .path_base64 = mcp_text(v, "pathBase64"),
+            .kind = mcp_text(v, "kind"),
+            .mode = mcp_text(v, "mode"),
+            .modified_at = mcp_text(v, "modifiedAt"),
+            .target = mcp_text(v, "target"),
+            .size = tool_integer(v, "sizeBytes", 0),
+        };
+    }
+    state.items = (struct answer_list){listed, count};
+    state.next_cursor = mcp_text(document->root, "nextCursor");
+    return tool_result(call, tool_list_answer, &state, err);
 }

@@ -3,6 +3,7 @@
 #include "front/mcp/mcp_tool_call.h"
 #include "web/percent.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const actions[] = {"get", "set", "explain", NULL};
@@ -77,19 +78,55 @@ int tool_network_begin(struct tool_call *call, struct ask *next, struct error *e
     return arguments->is_explained ? ask_why(arguments, next, err) : TOOL_ASKS;
 }
 
+/* How a refusal is mended with this very tool; NULL: it is not, or nothing is refused. */
+static const char *how_to_allow(struct tool_call *call, const struct data_value *explanation)
+{
+    const struct network_arguments *arguments = call->state;
+    const struct data_value *allowed = value_get(explanation, "allowed");
+    const char *tier = mcp_text(explanation, "tier");
+    char port[16] = "";
+
+    if (!allowed || allowed->truth || !tier || strcmp(tier, "default") != 0)
+        return NULL;
+    if (arguments->has_port && arguments->port)
+        (void)snprintf(port, sizeof port, ":%d", (int)arguments->port);
+    return tool_print(call,
+                      "to allow it: action \"set\" with policy {\"enabled\": true, \"allow\": "
+                      "[\"%s%s\"]}, and in that list also every rule that action \"get\" shows in "
+                      "'allow', since it takes its place",
+                      arguments->host, port);
+}
+
+static const char *how_to_switch_on(const struct network_arguments *arguments,
+                                    const struct data_value *network)
+{
+    const struct data_value *enabled = value_get(network, "enabled");
+
+    if (strcmp(arguments->action, "set") != 0 || !enabled || enabled->truth)
+        return NULL;
+    return "the network is off, so nothing can be reached: set policy {\"enabled\": true} to "
+           "switch "
+           "it on";
+}
+
 int tool_network_step(struct tool_call *call, const struct inner_answer *answer, struct ask *next,
                       struct error *err)
 {
     const struct network_arguments *arguments = call->state;
+    autoptr(data_document) document = NULL;
     struct json_writer json;
 
     (void)next;
-    if (tool_check(call, answer, err) < 0)
+    if (tool_answer(call, answer, &document, err) < 0)
         return -1;
+    const char *advice = arguments->is_explained ? how_to_allow(call, document->root)
+                                                 : how_to_switch_on(arguments, document->root);
     json_writer_init(&json, &call->result);
     json_map_begin(&json);
     json_key(&json, arguments->is_explained ? "explanation" : "network");
     json_raw(&json, answer->body, answer->length);
+    if (advice)
+        mcp_put(&json, "next", advice);
     json_map_end(&json);
     return json_writer_finish(&json, err) < 0 ? -1 : TOOL_DONE;
 }
