@@ -320,6 +320,12 @@ int box_connect(struct box *box, uint16_t port, int *out, struct error *err);
 struct sockaddr;
 int box_connect_address(struct box *box, const struct sockaddr *address, int *out,
                         struct error *err);
+/* To who answers for names there: a socket for datagrams, as the guest could make one. ERROR_STATE, noun "network", where it has none. */
+int box_open_resolver(struct box *box, int *out, struct error *err);
+/* Listens on a port of the box's loopback, 0: any; *port becomes which. ERROR_CONFLICT, noun "port": somebody does already. Does not wait. */
+int box_listen(struct box *box, uint16_t *port, int *out, struct error *err);
+/* A local socket without a name, of the box's network: names in no file system that it is given are the box's own. */
+int box_make_local(struct box *box, int *out, struct error *err);
 /* The same to a local socket of this name, which is in no file system: up to 107 bytes, filled up with NUL. */
 int box_connect_name(struct box *box, const char *name, int *out, struct error *err);
 

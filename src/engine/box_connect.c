@@ -16,6 +16,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#define RESOLVER_PORT 53
+#define BACKLOG 16
+#define NO_NETWORK "the sandbox has no network; set one with 'burrow network policy'"
 #define HOME "/proc/thread-self/ns/net"
 #define TRIES 1000 // to come back: the kernel may be out of memory for a moment
 
@@ -162,6 +165,84 @@ int box_connect_address(struct box *box, const struct sockaddr *address, int *ou
                         struct error *err)
 {
     return connect_inside(box, connect_address, address, out, err);
+}
+
+static int connect_resolver(const void *to)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, to, sizeof(struct sockaddr_in)) == 0)
+        return fd;
+    int code = errno;
+    (void)close(fd);
+    return -code;
+}
+
+/* An adopted box may have no network although it is not known here: then the gateway is not there, or there is no way to it. */
+int box_open_resolver(struct box *box, int *out, struct error *err)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(RESOLVER_PORT)};
+    struct gateway *gateway = NULL;
+    autoptr(gateway) found = NULL;
+    struct error ignored = {0};
+
+    if (box->has_network)
+        gateway = engine_keep_gateway(box->engine, NULL);
+    if (box->has_network && !gateway && gateway_find(box->engine->data_dir, &found, &ignored) == 0)
+        gateway = found;
+    if (!gateway)
+        return error_refuse(err, ERROR_STATE, "network", NO_NETWORK);
+    address.sin_addr.s_addr = htonl(gateway_address(gateway));
+    if (connect_inside(box, connect_resolver, &address, out, err) == 0)
+        return 0;
+    if (err->sys == ENETUNREACH)
+        return error_refuse(err, ERROR_STATE, "network", NO_NETWORK);
+    return -1;
+}
+
+static int listen_here(const void *to)
+{
+    const int on = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, to, sizeof(struct sockaddr_in)) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int code = errno;
+    (void)close(fd);
+    return -code;
+}
+
+int box_listen(struct box *box, uint16_t *port, int *out, struct error *err)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(*port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int fd = -1;
+
+    if (connect_inside(box, listen_here, &address, &fd, err) < 0)
+        return err->sys == EADDRINUSE
+                   ? error_refuse(err, ERROR_CONFLICT, "port",
+                                  "somebody in the sandbox listens on port %u already", *port)
+                   : -1;
+    (void)getsockname(fd, (struct sockaddr *)&address, &length);
+    *port = ntohs(address.sin_port);
+    *out = fd;
+    return 0;
+}
+
+static int make_local(const void *unused)
+{
+    (void)unused;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return fd < 0 ? -errno : fd;
+}
+
+int box_make_local(struct box *box, int *out, struct error *err)
+{
+    return connect_inside(box, make_local, NULL, out, err);
 }
 
 static int connect_name(const void *to)

@@ -15,6 +15,7 @@
 #include "runtime/catalog.h"
 #include "base/limits.h"
 #include "serve/aionis_config.h"
+#include "ssh/ssh_server.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -175,6 +176,8 @@ static const struct option_row rows[] = {
         3600 * 1000, "how long they may take to log in (default 30s)"),
     ROW("ssh-tries", OPTION_INTEGER, ssh_tries, "N", "BURROW_SSH_TRIES", 1, 100,
         "how many keys that do not fit one connection may offer (default 6)"),
+    ROW("ssh-allow", OPTION_TEXT, ssh_allow, "WORDS", "BURROW_SSH_ALLOW", 0, 0,
+        "what clients of SSH may ask for besides: remote-forward, agent (default: neither)"),
     ROW("network", OPTION_TEXT, network, "WORD", "BURROW_NETWORK", 0, 0,
         "no: sandboxes get no network, whatever they ask for (default yes)"),
     ROW("network-allow-always", OPTION_TEXT, network_settings.allow_always, "RULES",
@@ -592,6 +595,7 @@ static int check(const struct config *config, struct error *err)
     static const char *const yes_or_no[] = {"no", "yes", NULL};
     static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
     struct runtime_reference reference;
+    unsigned ssh_allows;
 
     if (check_word("log", config->log, formats, err) < 0 ||
         check_word("log-level", config->log_level, levels, err) < 0 ||
@@ -599,7 +603,8 @@ static int check(const struct config *config, struct error *err)
         check_word("stand-in", config->stand_in, yes_or_no, err) < 0 ||
         check_word("network", config->network, yes_or_no, err) < 0 ||
         check_network(config, err) < 0 || check_listen(config, err) < 0 ||
-        check_ssh_listen(config, err) < 0 || check_ports(config, err) < 0 ||
+        check_ssh_listen(config, err) < 0 ||
+        ssh_allow_parse(config->ssh_allow, &ssh_allows, err) < 0 || check_ports(config, err) < 0 ||
         (config->public_url && check_url(config->public_url, err) < 0) ||
         check_networks(config->webhook_networks, err) < 0 ||
         mount_allow_check(config->mount_allow, err) < 0 ||

@@ -62,7 +62,8 @@ struct config {
     int64_t ssh_strangers, ssh_strangers_per_address;
     uint64_t ssh_login_ms;
     int64_t ssh_tries;
-    const char *network; // yes or no
+    const char *ssh_allow; // words, with commas between; NULL: none
+    const char *network;   // yes or no
     struct network_settings network_settings;
     int64_t max_sandboxes;
     int64_t spare_one_shot;

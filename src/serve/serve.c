@@ -486,7 +486,7 @@ static int open_ssh(struct server *server, struct error *err)
         .sftp_fd = sftp_blob_open(err),
     };
 
-    if (settings.sftp_fd < 0)
+    if (settings.sftp_fd < 0 || ssh_allow_parse(config->ssh_allow, &settings.allows, err) < 0)
         return -1;
     while (settings.n_addresses < SSH_ADDRESSES &&
            config_ssh_address(config, settings.n_addresses, addresses[settings.n_addresses])) {

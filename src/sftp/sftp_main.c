@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * burrow-sftp: executed inside a box, as the user of a session, without arguments. Requests come on standard input, answers go to standard output, in
- * order; what came together is answered together.
+ * order; what came together is answered together. Called "agent-socket", it is something else: agent_socket.h.
  */
+#include "sftp/agent_socket.h"
 #include "sftp/sftp_serve.h"
 
 #include <errno.h>
@@ -81,8 +82,10 @@ static int serve(struct server *server)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 0 && strcmp(argv[0], "agent-socket") == 0)
+        return agent_socket_serve();
     struct server server = {
         .sftp = sftp_new(), .input = malloc(INPUT_ROOM), .output = malloc(OUTPUT_ROOM)};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Channels of SSH as the server has them: commands, terminals and connections to ports. Bytes of commands and connections do not come by here: burrow-ssh has
- * the ends of their pipes. Of terminals, input does, since whoever is attached to one may type; what they show burrow-ssh reads in their spool.
+ * Channels of SSH as the server has them: commands and terminals (ssh_forward.c has the rest). Bytes of commands do not come by here: burrow-ssh has the
+ * ends of their pipes. Of terminals, input does, since whoever is attached to one may type; what they show burrow-ssh reads in their spool.
  */
 #include "base/log.h"
 #include "base/mem.h"
@@ -10,11 +10,9 @@
 #include "ssh/ssh_server_impl.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #define PIPE_BYTES (256 << 10)
@@ -33,7 +31,7 @@ struct ssh_channel *ssh_channel_find(struct ssh_connection *connection, uint32_t
     return NULL;
 }
 
-static struct ssh_channel *channel_new(struct ssh_connection *connection, uint32_t number)
+struct ssh_channel *ssh_channel_new(struct ssh_connection *connection, uint32_t number)
 {
     struct ssh_channel *channel = xnew(struct ssh_channel);
 
@@ -77,7 +75,7 @@ static bool tell(struct ssh_channel *channel, uint16_t type, const void *payload
     return ssh_connection_tell(channel->connection, &header, payload, NULL, 0);
 }
 
-static void refuse(struct ssh_channel *channel, const char *why)
+void ssh_channel_refuse(struct ssh_channel *channel, const char *why)
 {
     size_t length = strlen(why);
 
@@ -430,6 +428,23 @@ static int start_command(struct ssh_errand *errand, struct execution_request *re
     return result;
 }
 
+/* Without it the session starts all the same, as with any sshd. */
+static bool add_agent(struct ssh_errand *errand, unsigned at, struct strings *env)
+{
+    char path[SSH_AGENT_PATH];
+    struct error err = {0};
+
+    if (!(errand->server->settings.allows & SSH_WIRE_ALLOWS_AGENT))
+        return false;
+    if (ssh_agent_start(errand, at, path, &err) < 0) {
+        log_warn("SSH: an agent could not be forwarded", F("error", (const char *)err.text));
+        return false;
+    }
+    autofree char *variable = xasprintf("SSH_AUTH_SOCK=%s", path);
+    strings_add(env, variable);
+    return true;
+}
+
 static void work_start(struct ssh_errand *errand)
 {
     const char *strings[SSH_WIRE_STRINGS + 1], *argv[6];
@@ -439,6 +454,7 @@ static void work_start(struct ssh_errand *errand)
     memcpy(&start, errand->message->payload, sizeof start);
     ssh_wire_strings(errand->message, strings);
     gather_env(errand, &start, strings, &env);
+    errand->value = start.has_agent && add_agent(errand, start.has_terminal ? 1 : 3, &env);
     choose_program(&start, strings[1], argv);
     struct execution_request request = {
         .command = {.argv = argv, .env = (const char *const *)env.items},
@@ -484,14 +500,15 @@ static void end_start(struct ssh_errand *errand)
     struct ssh_connection *connection = errand->connection;
     struct ssh_channel *channel =
         connection->place ? ssh_channel_find(connection, errand->channel) : NULL;
-    const struct ssh_wire_header header = {.type = SSH_WIRE_STARTED, .channel = errand->channel};
+    const struct ssh_wire_header header = {
+        .type = SSH_WIRE_STARTED, .channel = errand->channel, .value = errand->value};
 
     if (!channel) {
         stop_unseen(errand);
         return;
     }
     if (errand->result < 0) {
-        refuse(channel, errand->err.text);
+        ssh_channel_refuse(channel, errand->err.text);
         return;
     }
     struct hub *hub = core_of(connection)->hub;
@@ -501,7 +518,8 @@ static void end_start(struct ssh_errand *errand)
     channel->watch = hub_watch(hub, channel->execution_id, on_changed, channel);
     if (channel->stream)
         channel->stream_watch = hub_watch(hub, stream_id(channel->stream), on_changed, channel);
-    if (!ssh_connection_tell(connection, &header, NULL, errand->fds, channel->stream ? 1 : 3)) {
+    if (!ssh_connection_tell(connection, &header, NULL, errand->fds,
+                             (channel->stream ? 1 : 3) + (errand->value ? 2 : 0))) {
         ssh_connection_end(connection, "its process does not listen");
         return;
     }
@@ -510,7 +528,7 @@ static void end_start(struct ssh_errand *errand)
 
 void ssh_channel_start(struct ssh_connection *connection, struct ssh_wire_message *message)
 {
-    struct ssh_channel *channel = channel_new(connection, message->header.channel);
+    struct ssh_channel *channel = ssh_channel_new(connection, message->header.channel);
     struct ssh_errand *errand = ssh_errand_new(connection, channel->number, work_start, end_start);
     struct ssh_wire_start start;
 
@@ -520,117 +538,5 @@ void ssh_channel_start(struct ssh_connection *connection, struct ssh_wire_messag
     memcpy(&errand->message->header, &message->header, sizeof message->header);
     memcpy(errand->message->payload, message->payload, message->header.length + 1);
     if (!ssh_errand_send(errand, WORKERS_SLOW))
-        refuse(channel, "the server has too much to do; try again");
-}
-
-// ---- connections to ports ----
-
-/* Names that every machine has for itself. */
-static bool is_own(const char *host)
-{
-    static const char *const names[] = {"localhost", "::1", "0.0.0.0", "::", "[::1]", "*", ""};
-    struct in_addr four;
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        if (strcasecmp(host, names[i]) == 0)
-            return true;
-    }
-    return inet_pton(AF_INET, host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127;
-}
-
-static void conclude(struct ssh_channel *channel, enum port_result result, int fd)
-{
-    const struct ssh_wire_header header = {.type = SSH_WIRE_CONNECTED, .channel = channel->number};
-
-    if (result != PORT_CONNECTED) {
-        refuse(channel, result == PORT_REFUSED ? "nobody listens there" : "it cannot be reached");
-        return;
-    }
-    if (!ssh_connection_tell(channel->connection, &header, NULL, &fd, 1))
-        refuse(channel, "its process does not listen");
-    (void)close(fd);
-}
-
-/* An address that is no name. Names are resolved in the sandbox, by whoever runs there, and not here. */
-static bool read_address(const char *host, uint16_t port, struct sockaddr_storage *out)
-{
-    struct sockaddr_in *four = (struct sockaddr_in *)out;
-    struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
-
-    *out = (struct sockaddr_storage){0};
-    if (inet_pton(AF_INET, host, &four->sin_addr) == 1) {
-        four->sin_family = AF_INET;
-        four->sin_port = htons(port);
-        return true;
-    }
-    if (inet_pton(AF_INET6, host, &six->sin6_addr) != 1)
-        return false;
-    six->sin6_family = AF_INET6;
-    six->sin6_port = htons(port);
-    return true;
-}
-
-static void work_connect_out(struct ssh_errand *errand)
-{
-    errand->result = (int)port_connect_out(errand->server->settings.core->ports, errand->sandbox_id,
-                                           (const struct sockaddr *)&errand->address,
-                                           &errand->fds[0], &errand->err);
-}
-
-static void work_connect(struct ssh_errand *errand)
-{
-    errand->result = (int)port_connect(errand->server->settings.core->ports, errand->sandbox_id,
-                                       (uint16_t)errand->value, &errand->fds[0], &errand->err);
-}
-
-static void end_connect(struct ssh_errand *errand)
-{
-    struct ssh_channel *channel =
-        errand->connection->place ? ssh_channel_find(errand->connection, errand->channel) : NULL;
-
-    if (channel)
-        conclude(channel, (enum port_result)errand->result, take_fd(errand->fds[0]));
-}
-
-static void connect_out(struct ssh_channel *channel, const char *host, uint16_t port)
-{
-    struct sockaddr_storage address;
-
-    if (!read_address(host, port, &address)) {
-        refuse(channel, "beyond the sandbox, addresses alone can be reached, no names");
-        return;
-    }
-    struct ssh_errand *errand =
-        ssh_errand_new(channel->connection, channel->number, work_connect_out, end_connect);
-    errand->address = address;
-    if (!ssh_errand_send(errand, WORKERS_SLOW))
-        refuse(channel, "the server has too much to do");
-}
-
-void ssh_channel_connect(struct ssh_connection *connection, struct ssh_wire_message *message)
-{
-    struct ssh_channel *channel = channel_new(connection, message->header.channel);
-    uint32_t port = message->header.value;
-    struct error err = {0};
-    int fd = -1;
-
-    if (port == 0 || port > UINT16_MAX) {
-        refuse(channel, "there is no such port");
-        return;
-    }
-    if (!is_own(message->payload)) {
-        connect_out(channel, message->payload, (uint16_t)port);
-        return;
-    }
-    enum port_result result = port_connect_now(core_of(connection)->ports, connection->sandbox_id,
-                                               (uint16_t)port, &fd, &err);
-    if (result != PORT_WAITS) {
-        conclude(channel, result, fd);
-        return;
-    }
-    struct ssh_errand *errand =
-        ssh_errand_new(connection, channel->number, work_connect, end_connect);
-    errand->value = port;
-    if (!ssh_errand_send(errand, WORKERS_SLOW))
-        refuse(channel, "the server has too much to do");
+        ssh_channel_refuse(channel, "the server has too much to do; try again");
 }

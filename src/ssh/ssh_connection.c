@@ -405,7 +405,8 @@ void ssh_connection_recheck(struct ssh_connection *connection)
 static bool handle_channel(struct ssh_connection *connection, struct ssh_wire_message *message)
 {
     const struct ssh_wire_header *header = &message->header;
-    bool is_new = header->type == SSH_WIRE_START || header->type == SSH_WIRE_CONNECT;
+    bool is_new = header->type == SSH_WIRE_START || header->type == SSH_WIRE_CONNECT ||
+                  header->type == SSH_WIRE_LISTEN;
 
     if (!connection->is_in)
         return false;
@@ -415,8 +416,10 @@ static bool handle_channel(struct ssh_connection *connection, struct ssh_wire_me
             return false;
         if (header->type == SSH_WIRE_START)
             ssh_channel_start(connection, message);
+        else if (header->type == SSH_WIRE_LISTEN)
+            ssh_forward_listen(connection, message);
         else
-            ssh_channel_connect(connection, message);
+            ssh_forward_connect(connection, message);
         return true;
     }
     struct ssh_channel *channel = ssh_channel_find(connection, header->channel);
@@ -440,6 +443,7 @@ static bool handle(struct ssh_connection *connection, struct ssh_wire_message *m
         return log_in(connection, message);
     case SSH_WIRE_START:
     case SSH_WIRE_CONNECT:
+    case SSH_WIRE_LISTEN:
     case SSH_WIRE_CLOSE:
     case SSH_WIRE_INPUT_IS:
     case SSH_WIRE_INPUT_ENDS:
@@ -499,7 +503,8 @@ static bool send_begin(struct ssh_connection *connection)
     const struct ssh_server *server = connection->server;
     char payload[sizeof(struct ssh_wire_begin) + SSH_HOST_KEYS * SSH_HOST_KEY_PEM];
     struct ssh_wire_begin begin = {.is_trusted = connection->is_tunnel,
-                                   .tries = server->settings.tries};
+                                   .tries = server->settings.tries,
+                                   .allows = server->settings.allows};
     size_t length = sizeof begin;
 
     for (unsigned i = 0; i < SSH_HOST_KEYS; i++) {

@@ -44,7 +44,8 @@ struct ssh_errand *ssh_errand_new(struct ssh_connection *connection, uint32_t ch
     errand->actor = connection->actor;
     memcpy(errand->sandbox_id, connection->sandbox_id, sizeof errand->sandbox_id);
     memcpy(errand->fingerprint, connection->fingerprint, sizeof errand->fingerprint);
-    errand->fds[0] = errand->fds[1] = errand->fds[2] = -1;
+    for (unsigned i = 0; i < ARRAY_SIZE(errand->fds); i++)
+        errand->fds[i] = -1;
     return errand;
 }
 
@@ -221,7 +222,7 @@ static void fill_spares(struct ssh_server *server)
            server->n_spares + server->n_spares_coming < SSH_SPARES) {
         struct ssh_errand *errand = xnew(struct ssh_errand);
         *errand = (struct ssh_errand){
-            .server = server, .work = work_process, .end = end_spare, .fds = {-1, -1, -1}};
+            .server = server, .work = work_process, .end = end_spare, .fds = {-1, -1, -1, -1, -1}};
         server->n_spares_coming++;
         if (!ssh_errand_send(errand, WORKERS_SLOW)) {
             server->n_spares_coming--;
@@ -389,6 +390,32 @@ const char *ssh_server_address(const struct ssh_server *server)
 const struct ssh_host_key *ssh_server_keys(const struct ssh_server *server)
 {
     return server->keys;
+}
+
+// ---- what is off unless the operator allows it ----
+
+int ssh_allow_parse(const char *words, unsigned *out, struct error *err)
+{
+    static const struct {
+        const char *word;
+        unsigned flag;
+    } known[] = {{"remote-forward", SSH_WIRE_ALLOWS_LISTEN}, {"agent", SSH_WIRE_ALLOWS_AGENT}};
+
+    *out = 0;
+    while (words && *words) {
+        size_t length = strcspn(words, ","), i = 0;
+        while (i < ARRAY_SIZE(known) &&
+               (strlen(known[i].word) != length || memcmp(words, known[i].word, length) != 0))
+            i++;
+        if (i == ARRAY_SIZE(known))
+            return error_set(err, ERROR_INVALID,
+                             "ssh-allow '%.*s' is not known: write remote-forward, agent or both "
+                             "with a comma between",
+                             (int)(length < 100 ? length : 100), words);
+        *out |= known[i].flag;
+        words += length + (words[length] == ',');
+    }
+    return 0;
 }
 
 // ---- start and end ----

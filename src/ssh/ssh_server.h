@@ -30,8 +30,12 @@ struct ssh_settings {
     size_t strangers_of_address;   // of those, from one machine, or tunnels of one owner
     uint64_t grace_ms;             // to log in
     uint32_t tries;                // to log in, on one connection
+    unsigned allows;               // by ssh_allow_parse
     int sftp_fd;                   // the program that answers to SFTP in sandboxes; taken
 };
+
+/* What clients may ask for that is off: words with commas between, "remote-forward,agent". NULL: nothing. */
+int ssh_allow_parse(const char *words, unsigned *out, struct error *err);
 
 /* Makes host keys where there are none, starts its thread and listens. */
 int ssh_server_new(const struct ssh_settings *settings, struct ssh_server **out, struct error *err);

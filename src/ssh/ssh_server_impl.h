@@ -42,7 +42,7 @@ struct ssh_channel {
     struct ssh_connection *connection; // NULL: it is closed
     struct ssh_channel *next;
     uint32_t number;
-    bool is_terminal, is_started, is_exit_told;
+    bool is_terminal, is_listener, is_started, is_exit_told;
     bool is_asking; // a worker looks at its execution, or writes its input
     char execution_id[ID_TEXT];
     struct watch *watch, *stream_watch;
@@ -120,7 +120,7 @@ struct ssh_errand {
     uint64_t asked_ms;
     size_t taken;
     bool is_over;
-    int fds[3]; // owned
+    int fds[SSH_WIRE_FDS]; // owned
 };
 
 /* ssh_server.c */
@@ -149,10 +149,23 @@ bool ssh_connection_tell(struct ssh_connection *connection, const struct ssh_wir
 
 /* ssh_channel.c */
 struct ssh_channel *ssh_channel_find(struct ssh_connection *connection, uint32_t number);
+struct ssh_channel *ssh_channel_new(struct ssh_connection *connection, uint32_t number);
+/* Tells burrow-ssh why it will not be, and closes it. */
+void ssh_channel_refuse(struct ssh_channel *channel, const char *why);
 void ssh_channel_start(struct ssh_connection *connection, struct ssh_wire_message *message);
-void ssh_channel_connect(struct ssh_connection *connection, struct ssh_wire_message *message);
 void ssh_channel_input(struct ssh_channel *channel, const struct ssh_wire_message *message);
 void ssh_channel_order(struct ssh_channel *channel, const struct ssh_wire_message *message);
 void ssh_channel_close(struct ssh_channel *channel);
 /* Tells what has changed. */
 void ssh_channel_advance(struct ssh_channel *channel);
+
+/* ssh_forward.c: connections to ports of the sandbox, and out of it. */
+void ssh_forward_connect(struct ssh_connection *connection, struct ssh_wire_message *message);
+/* And from one of its ports to the client. */
+void ssh_forward_listen(struct ssh_connection *connection, struct ssh_wire_message *message);
+
+/* ssh_agent.c: makes a socket for the client's agent in the sandbox, as the session's user, on a worker. The errand gets its listener and its leash at `at`: once that is
+ * closed, so is the socket, and its file goes. */
+#define SSH_AGENT_PATH 108
+int ssh_agent_start(struct ssh_errand *errand, unsigned at, char path[SSH_AGENT_PATH],
+                    struct error *err);

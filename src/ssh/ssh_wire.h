@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 #define SSH_WIRE_PAYLOAD 65536 // bytes, at most
-#define SSH_WIRE_FDS 3
+#define SSH_WIRE_FDS 5
 #define SSH_WIRE_INPUT 32768 // of input in one message
 #define SSH_WIRE_CHANNELS 32 // of a connection that are open at once
+#define SSH_WIRE_LISTENERS 8 // of a connection: what the client asked to be listened on
 #define SSH_WIRE_USER 128    // bytes of a user's name
 #define SSH_WIRE_HASH 32     // SHA-256 of a public key
 #define SSH_WIRE_STRINGS 64  // in a SSH_WIRE_START: the kind of terminal, the command, variables
@@ -21,12 +22,14 @@ enum ssh_wire_type {
     // from the server
     SSH_WIRE_BEGIN = 1, // struct ssh_wire_begin and the host keys; the connection is attached
     SSH_WIRE_ANSWER,    // to SSH_WIRE_LOGIN: value is 1 where it is let in
-    SSH_WIRE_STARTED,   // its input, output and errors are attached; of a terminal, its spool
-    SSH_WIRE_REFUSED,   // a sentence; of SSH_WIRE_START and SSH_WIRE_CONNECT
-    SSH_WIRE_GREW,      // struct ssh_wire_grown: what a terminal has shown
-    SSH_WIRE_TAKEN,     // of a terminal's input, all that was sent
-    SSH_WIRE_EXITED,    // struct ssh_wire_exit
-    SSH_WIRE_CONNECTED, // a socket is attached
+    SSH_WIRE_STARTED, // its input, output and errors are attached; of a terminal, its spool. value is 1: behind them the agent's listener and leash
+    SSH_WIRE_REFUSED, // a sentence; of SSH_WIRE_START and SSH_WIRE_CONNECT
+    SSH_WIRE_GREW,    // struct ssh_wire_grown: what a terminal has shown
+    SSH_WIRE_TAKEN,   // of a terminal's input, all that was sent
+    SSH_WIRE_EXITED,  // struct ssh_wire_exit
+    SSH_WIRE_CONNECTED, // a socket is attached, connected or about to be
+    SSH_WIRE_RESOLVER, // to SSH_WIRE_CONNECT with a name: a socket to who answers for names is attached
+    SSH_WIRE_LISTENING, // value is the port; the listener is attached
     // from burrow-ssh
     SSH_WIRE_READY, // it has no rights any more
     SSH_WIRE_LOGIN, // struct ssh_wire_login
@@ -35,7 +38,8 @@ enum ssh_wire_type {
     SSH_WIRE_INPUT_ENDS,
     SSH_WIRE_RESIZE,  // struct ssh_wire_size
     SSH_WIRE_SIGNAL,  // value is its number
-    SSH_WIRE_CONNECT, // value is the port; the payload is the host
+    SSH_WIRE_CONNECT, // value is the port; the payload is the host: an address, or a name
+    SSH_WIRE_LISTEN,  // value is a port of the sandbox, 0: any
     SSH_WIRE_CLOSE,   // nobody is interested in the channel any more
     SSH_WIRE_TYPES
 };
@@ -49,9 +53,13 @@ struct ssh_wire_header {
     uint32_t length; // of the payload
 };
 
+/* What the operator lets clients ask for. */
+enum { SSH_WIRE_ALLOWS_LISTEN = 1, SSH_WIRE_ALLOWS_AGENT = 2 };
+
 struct ssh_wire_begin {
     uint32_t is_trusted; // who connects has shown an API key: the method "none" will do
     uint32_t tries;      // how often it may fail to log in
+    uint32_t allows;     // of SSH_WIRE_ALLOWS_…
     uint32_t keys[2];    // lengths of the host keys behind this, as PEM: Ed25519, ECDSA
 };
 
@@ -66,7 +74,7 @@ enum ssh_wire_program { SSH_WIRE_SHELL, SSH_WIRE_COMMAND, SSH_WIRE_SFTP, SSH_WIR
 /* Followed by strings with a NUL behind each: the kind of terminal, the command, variables as NAME=VALUE. */
 struct ssh_wire_start {
     uint32_t program; // enum ssh_wire_program
-    uint32_t has_terminal;
+    uint32_t has_terminal, has_agent;
     uint16_t rows, cols;
     uint32_t n_strings;
 };

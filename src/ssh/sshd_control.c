@@ -29,10 +29,9 @@ void sshd_tell(uint16_t type, uint32_t channel, uint32_t value, const void *payl
     }
 }
 
-/* 1: there is one; 0: not now. */
-static int receive(struct ssh_wire_message *message)
+bool sshd_receive(struct sshd *sshd)
 {
-    int got = ssh_wire_receive(SSHD_CONTROL, message, MSG_DONTWAIT);
+    int got = ssh_wire_receive(SSHD_CONTROL, sshd->message, MSG_DONTWAIT);
 
     if (got == 0 || (got < 0 && errno != EAGAIN))
         _exit(0); // the server has ended, or has no more use for it
@@ -43,16 +42,15 @@ static void handle(struct sshd *sshd, struct ssh_wire_message *message)
 {
     struct line *line = line_find(sshd, message->header.channel);
 
-    if (line) {
+    if (line && line->outward) {
+        forward_hear(line, message);
+    } else if (line) {
         switch (message->header.type) {
         case SSH_WIRE_STARTED:
             line_start(line, message);
             break;
         case SSH_WIRE_REFUSED:
             line_refuse(line, message->payload);
-            break;
-        case SSH_WIRE_CONNECTED:
-            line_connect(line, ssh_wire_take(message, 0));
             break;
         case SSH_WIRE_GREW:
             memcpy(&line->grown, message->payload, sizeof line->grown);
@@ -78,11 +76,11 @@ void sshd_hear(struct sshd *sshd)
         handle(sshd, &first->message);
         free(first);
     }
-    while (receive(sshd->message))
+    while (sshd_receive(sshd))
         handle(sshd, sshd->message);
 }
 
-static void keep(struct sshd *sshd)
+void sshd_keep(struct sshd *sshd)
 {
     struct waiting **at = &sshd->waiting;
     struct waiting *kept = malloc(sizeof *kept);
@@ -96,7 +94,7 @@ static void keep(struct sshd *sshd)
     *at = kept;
 }
 
-static int64_t now_ms(void)
+int64_t sshd_now_ms(void)
 {
     struct timespec now;
 
@@ -107,16 +105,16 @@ static int64_t now_ms(void)
 bool sshd_await(struct sshd *sshd, uint32_t channel, uint16_t type, uint16_t other, int ms)
 {
     struct pollfd control = {.fd = SSHD_CONTROL, .events = POLLIN};
-    int64_t until = now_ms() + ms;
+    int64_t until = sshd_now_ms() + ms;
 
     for (;;) {
-        while (receive(sshd->message)) {
+        while (sshd_receive(sshd)) {
             const struct ssh_wire_header *header = &sshd->message->header;
             if (header->channel == channel && (header->type == type || header->type == other))
                 return true;
-            keep(sshd);
+            sshd_keep(sshd);
         }
-        int64_t left = until - now_ms();
+        int64_t left = until - sshd_now_ms();
         if (left <= 0)
             return false;
         (void)poll(&control, 1, (int)left);

@@ -41,6 +41,8 @@ struct line *line_find(struct sshd *sshd, uint32_t number)
 
 static void line_free(struct line *line)
 {
+    listen_end(line->sshd, line->number);
+    forward_free(line);
     if (line->is_asked)
         sshd_tell(SSH_WIRE_CLOSE, line->number, 0, NULL, 0);
     if (line->channel) {
@@ -70,6 +72,7 @@ void line_sweep(struct sshd *sshd)
         *at = line->next;
         sshd->n_lines--;
         line_free(line);
+        at = &sshd->lines; // others may have ended with it
     }
 }
 
@@ -94,6 +97,11 @@ void line_start(struct line *line, struct ssh_wire_message *message)
     do_not_wait(line->in_fd);
     do_not_wait(line->out_fds[0]);
     do_not_wait(line->out_fds[1]);
+    if (message->header.value) {
+        unsigned behind = line->has_terminal ? 1 : 3;
+        int fd = ssh_wire_take(message, behind);
+        listen_agent(line, fd, ssh_wire_take(message, behind + 1));
+    }
 }
 
 void line_connect(struct line *line, int fd)
@@ -370,6 +378,10 @@ static void finish(struct line *line)
 
 void line_move(struct line *line)
 {
+    if (line->outward && !line->is_closed)
+        forward_move(line);
+    if (line->is_answered && !line->is_closed)
+        listen_move(line);
     if (!line->is_started || !line->channel || line->is_closed)
         return;
     drain(line);

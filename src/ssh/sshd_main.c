@@ -20,8 +20,8 @@
 
 #define MEMORY_BYTES ((uint64_t)256 << 20) // address space, libraries and all
 #define CPU_SECONDS ((uint64_t)4 * 3600)
-#define FILES 128 // three for each channel, and a few
-#define DESCRIPTORS (2 + 4 * SSH_WIRE_CHANNELS)
+#define FILES 192  // three for each channel and two for its agent, and a few
+#define DESCRIPTORS (2 + 4 * SSH_WIRE_CHANNELS + SSHD_LISTENERS)
 
 static const struct filter_rule rules[] = {
     {SYS_recvmsg, FILTER_FIRST_IS, SSHD_CONTROL}, // descriptors come this way alone
@@ -36,6 +36,7 @@ static const struct filter_rule rules[] = {
 #endif
     {SYS_ppoll, FILTER_ALWAYS, 0},
     {SYS_shutdown, FILTER_ALWAYS, 0},
+    {SYS_accept4, FILTER_ALWAYS, 0}, // of listeners that it was handed: it can make none
     {SYS_close, FILTER_ALWAYS, 0},
     {SYS_fcntl, FILTER_SECOND_IS, F_GETFL},
     {SYS_fcntl, FILTER_SECOND_IS, F_SETFL},
@@ -128,9 +129,20 @@ static bool is_any_ready(struct sshd *sshd)
     return false;
 }
 
+/* For poll. */
+static int time_left(int64_t until_ms)
+{
+    int64_t left = until_ms - sshd_now_ms();
+
+    if (until_ms == INT64_MAX)
+        return -1;
+    return left > 0 ? (int)left : 0;
+}
+
 static void wait_for_any(struct sshd *sshd)
 {
     struct pollfd fds[DESCRIPTORS];
+    int64_t until_ms = INT64_MAX;
     unsigned count = 2;
     int status = ssh_get_status(sshd->session);
 
@@ -139,8 +151,11 @@ static void wait_for_any(struct sshd *sshd)
                         .events = (short)(POLLIN | (status & SSH_WRITE_PENDING ? POLLOUT : 0))};
     fds[1] = (struct pollfd){.fd = SSHD_CONTROL, .events = POLLIN};
     for (struct line *line = sshd->lines; line; line = line->next)
-        count += line_poll(line, fds + count);
-    (void)poll(fds, count, is_any_ready(sshd) || sshd->waiting ? 0 : -1);
+        count += line->outward ? forward_poll(line, fds + count, &until_ms)
+                               : line_poll(line, fds + count);
+    count += listen_poll(sshd, fds + count);
+    bool is_due = is_any_ready(sshd) || sshd->waiting;
+    (void)poll(fds, count, is_due ? 0 : time_left(until_ms));
     if (fds[0].revents && ssh_event_dopoll(sshd->event, 0) == SSH_ERROR)
         sshd->is_over = true;
     for (int i = 0; i < 16 && (fds[0].revents & POLLIN) && !sshd->is_over; i++) {
@@ -149,6 +164,7 @@ static void wait_for_any(struct sshd *sshd)
     }
     if (fds[1].revents || sshd->waiting)
         sshd_hear(sshd);
+    listen_accept(sshd);
 }
 
 static void serve(struct sshd *sshd)

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define LOGIN_MS 60000
-#define CONNECT_MS 15000
 
 // No finite-field groups, which cost the server far more than the client; nothing with SHA-1, CBC or DSA.
 #define EXCHANGES                                                                                  \
@@ -167,6 +166,7 @@ static int start(struct line *line, enum ssh_wire_program program, const char *c
     struct ssh_wire_start request = {
         .program = program,
         .has_terminal = line->has_terminal && program != SSH_WIRE_SFTP,
+        .has_agent = line->wants_agent && program != SSH_WIRE_SFTP,
         .rows = line->size.rows,
         .cols = line->size.cols,
         .n_strings = 2 + line->n_variables,
@@ -202,6 +202,17 @@ static int on_subsystem(ssh_session session, ssh_channel channel, const char *na
 {
     (void)session, (void)channel;
     return strcmp(name, "sftp") == 0 ? start(data, SSH_WIRE_SFTP, "") : -1;
+}
+
+static void on_agent(ssh_session session, ssh_channel channel, void *data)
+{
+    struct line *line = data;
+
+    (void)session, (void)channel;
+    line->wants_agent = line->sshd->allows & SSH_WIRE_ALLOWS_AGENT;
+    if (!line->wants_agent)
+        sshd_explain(line->sshd, "agent forwarding (-A) is off on this server; its operator may "
+                                 "allow it by --ssh-allow agent");
 }
 
 static void on_signal(ssh_session session, ssh_channel channel, const char *name, void *data)
@@ -245,7 +256,7 @@ static void on_close(ssh_session session, ssh_channel channel, void *data)
     line->is_closed = true;
 }
 
-static void set_callbacks(struct line *line)
+void line_set_callbacks(struct line *line)
 {
     line->callbacks = (struct ssh_channel_callbacks_struct){
         .userdata = line,
@@ -259,6 +270,7 @@ static void set_callbacks(struct line *line)
         .channel_exec_request_function = on_command,
         .channel_env_request_function = on_variable,
         .channel_subsystem_request_function = on_subsystem,
+        .channel_auth_agent_req_function = on_agent,
     };
     ssh_callbacks_init(&line->callbacks);
     (void)ssh_set_channel_callbacks(line->channel, &line->callbacks);
@@ -278,48 +290,29 @@ static ssh_channel on_open(ssh_session session, void *data)
         line->is_closed = true;
         return NULL;
     }
-    set_callbacks(line);
+    line_set_callbacks(line);
     return line->channel;
 }
 
 // ---- forwarding ----
 
-/* 0: it was answered; 1: it is refused. */
-static int forward(struct sshd *sshd, ssh_message message)
+void sshd_explain(struct sshd *sshd, const char *why)
 {
-    const char *host = ssh_message_channel_request_open_destination(message);
-    int port = ssh_message_channel_request_open_destination_port(message);
-    size_t length = host ? strlen(host) : 0;
-    struct line *line = sshd->is_in && length && length < 256 && port > 0 ? line_new(sshd) : NULL;
+    char text[1100] = "burrow: ";
 
-    if (!line)
-        return 1;
-    line->is_forward = line->is_asked = true;
-    sshd_tell(SSH_WIRE_CONNECT, line->number, (uint32_t)port, host, length);
-    if (!sshd_await(sshd, line->number, SSH_WIRE_CONNECTED, SSH_WIRE_REFUSED, CONNECT_MS) ||
-        sshd->message->header.type == SSH_WIRE_REFUSED) {
-        ssh_wire_message_clear(sshd->message);
-        line->is_closed = true;
-        return 1;
-    }
-    int fd = ssh_wire_take(sshd->message, 0);
-    ssh_wire_message_clear(sshd->message);
-    line->channel = ssh_message_channel_request_open_reply_accept(message);
-    if (!line->channel)
-        line->is_closed = true;
-    else
-        set_callbacks(line);
-    line_connect(line, fd);
-    return 0;
+    (void)strncat(text, why, sizeof text - 16);
+    (void)ssh_send_debug(sshd->session, text, 1);
 }
 
-/* What has no callback of its own: refused, but for forwards to the sandbox. */
+/* What has no callback of its own: refused, but for forwards. */
 static int on_message(ssh_session session, ssh_message message, void *data)
 {
     (void)session;
+    if (ssh_message_type(message) == SSH_REQUEST_GLOBAL)
+        return listen_ask(data, message);
     if (ssh_message_type(message) == SSH_REQUEST_CHANNEL_OPEN &&
         ssh_message_subtype(message) == SSH_CHANNEL_DIRECT_TCPIP)
-        return forward(data, message);
+        return forward_ask(data, message);
     return 1;
 }
 
@@ -373,6 +366,7 @@ int sshd_begin(struct sshd *sshd, const struct ssh_wire_message *message, int fd
     memcpy(&begin, message->payload, sizeof begin);
     sshd->is_trusted = begin.is_trusted;
     sshd->tries = begin.tries;
+    sshd->allows = begin.allows;
     sshd->bind = ssh_bind_new();
     sshd->session = ssh_new();
     if (!sshd->bind || !sshd->session || set_options(sshd) < 0 ||

@@ -317,11 +317,19 @@ def test_a_port_that_nobody_listens_on_is_refused_and_nothing_else_ends(ssh, sha
         assert b"open failed" in tunnel.communicate(timeout=PATIENCE)[1]
 
 
-def test_remote_forwards_and_agents_are_refused(ssh, shared):
-    done = ssh.run(shared.id, "true", options=("-R", "0:localhost:1", "-o", "ExitOnForwardFailure=yes"))
+def test_remote_forwards_and_agents_are_refused(ssh, shared, tmp_path):
+    done = ssh.run(shared.id, "true", options=("-v", "-R", "0:localhost:1", "-o", "ExitOnForwardFailure=yes"))
     assert done.returncode == 255 and b"remote port forwarding failed" in done.stderr
-    done = ssh.run(shared.id, "echo agent=$SSH_AUTH_SOCK", options=("-A",))
+    assert b"Remote: burrow: remote forwarding (-R) is off on this server; its operator may allow it by --ssh-allow remote-forward" in done.stderr
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(tmp_path / "agent"))
+        agent.listen()
+        threading.Thread(target=lambda: [agent.accept()[0].close() for _ in range(8)], daemon=True).start()  # an agent that knows nothing
+        words = ssh.words(shared.id, "echo agent=$SSH_AUTH_SOCK", options=("-v",))
+        words[words.index("IdentityAgent=none")] = f"ForwardAgent={tmp_path}/agent"
+        done = subprocess.run(words, env={**os.environ, "SSH_AUTH_SOCK": f"{tmp_path}/agent"}, capture_output=True, timeout=PATIENCE)
     assert done.stdout == b"agent=\n"
+    assert b"Remote: burrow: agent forwarding (-A) is off on this server; its operator may allow it by --ssh-allow agent" in done.stderr
 
 
 # ---- other programs ----

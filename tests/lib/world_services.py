@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What there is outside of a machine (world.py): names, HTTP, TLS, and a port that says hello. Each request is a line of the log.
+A name's addresses have commas between; it may have none.
 
 usage: world_services.py LOG CERTIFICATE NAMES-AS-JSON DNS-ADDRESS [FILES]
 """
@@ -13,9 +14,11 @@ import sys
 import threading
 
 LOG, CERTIFICATE, NAMES, DNS = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), sys.argv[4]
+ALONE = NAMES.get("alone.test")  # where somebody listens who listens nowhere else
 FILES = pathlib.Path(sys.argv[5]) if len(sys.argv) > 5 and sys.argv[5] else None
 log = open(LOG, "a", buffering=1)
 PIECE = b"x" * 1024
+SILENT = "0.0.0.0"  # the address of names that nobody ever answers for
 
 
 def note(*words):
@@ -30,24 +33,25 @@ def answer(query):
     name, (kind, _) = ".".join(labels).lower(), struct.unpack("!HH", query[at + 1:at + 5])
     note("dns", name)
     address = NAMES.get(name)
-    found = address if kind == 1 else None
-    head = query[:2] + struct.pack("!HHHHH", 0x8180 if address else 0x8183, 1, 1 if found else 0, 0, 0)
-    record = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 1 if name == "brief.test" else 60, 4) + socket.inet_aton(found) if found else b""
-    return head + query[12:at + 5] + record
+    found = address.split(",") if address and kind == 1 else []
+    head = query[:2] + struct.pack("!HHHHH", 0x8180 if address is not None else 0x8183, 1, len(found), 0, 0)
+    records = [b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 1 if name == "brief.test" else 60, 4) + socket.inet_aton(one) for one in found]
+    return None if address == SILENT else head + query[12:at + 5] + b"".join(records)
 
 
 class Names(socketserver.BaseRequestHandler):
     def handle(self):
         data, sock = self.request
-        sock.sendto(answer(data), self.client_address)
+        if reply := answer(data):
+            sock.sendto(reply, self.client_address)
 
 
 class NamesOverTcp(socketserver.StreamRequestHandler):
     def handle(self):
         length = self.rfile.read(2)
         if len(length) == 2:
-            reply = answer(self.rfile.read(struct.unpack("!H", length)[0]))
-            self.wfile.write(struct.pack("!H", len(reply)) + reply)
+            if reply := answer(self.rfile.read(struct.unpack("!H", length)[0])):
+                self.wfile.write(struct.pack("!H", len(reply)) + reply)
 
 
 def file_of(host, path):
@@ -128,7 +132,8 @@ def main():
     secure = Threads(("0.0.0.0", 443), SecureWeb)
     secure.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     secure.context.load_cert_chain(CERTIFICATE)
-    servers = [udp, Threads((DNS, 53), NamesOverTcp), Threads(("0.0.0.0", 80), Web), secure, Threads(("0.0.0.0", 2222), Hello)]
+    servers = [udp, Threads((DNS, 53), NamesOverTcp), Threads(("0.0.0.0", 80), Web), secure, Threads(("0.0.0.0", 2222), Hello),
+               *([Threads((ALONE, 2223), Hello)] if ALONE else [])]
     for server in servers:
         threading.Thread(target=server.serve_forever, daemon=True).start()
     note("ready")

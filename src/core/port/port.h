@@ -128,6 +128,15 @@ enum port_result port_connect(struct ports *ports, const char *sandbox_id, uint1
 struct sockaddr;
 enum port_result port_connect_out(struct ports *ports, const char *sandbox_id,
                                   const struct sockaddr *address, int *fd, struct error *err);
+/* To who answers for names in the sandbox: a socket for datagrams. Waits likewise; PORT_FAILED where it has no network. */
+enum port_result port_open_resolver(struct ports *ports, const char *sandbox_id, int *fd,
+                                    struct error *err);
+/* Listens on a port of the sandbox's loopback, 0: any; *port becomes which. Waits likewise. */
+enum port_result port_listen(struct ports *ports, const char *sandbox_id, uint16_t *port, int *fd,
+                             struct error *err);
+/* A local socket that has no name yet, of the sandbox's network. Waits likewise. */
+enum port_result port_make_local(struct ports *ports, const char *sandbox_id, int *fd,
+                                 struct error *err);
 /* Whether it is up, so that a connection from before leads to somebody who runs. Counts as use. Any thread. */
 bool port_is_awake(struct ports *ports, const char *sandbox_id);
 /* It is used: bytes pass. Any thread. */

@@ -74,6 +74,42 @@ enum port_result port_connect_out(struct ports *ports, const char *sandbox_id,
     return connected == BOX_NOBODY_LISTENS ? PORT_REFUSED : PORT_CONNECTED;
 }
 
+enum port_result port_open_resolver(struct ports *ports, const char *sandbox_id, int *fd,
+                                    struct error *err)
+{
+    autoptr(sandbox) sandbox = registry_find(ports->sandboxes->registry, sandbox_id);
+    enum port_result result;
+
+    autobox held = wake_up(sandbox, &result, err);
+    if (!held)
+        return result;
+    return box_open_resolver(held->box, fd, err) < 0 ? explain(held, err) : PORT_CONNECTED;
+}
+
+enum port_result port_listen(struct ports *ports, const char *sandbox_id, uint16_t *port, int *fd,
+                             struct error *err)
+{
+    autoptr(sandbox) sandbox = registry_find(ports->sandboxes->registry, sandbox_id);
+    enum port_result result;
+
+    autobox held = wake_up(sandbox, &result, err);
+    if (!held)
+        return result;
+    return box_listen(held->box, port, fd, err) < 0 ? explain(held, err) : PORT_CONNECTED;
+}
+
+enum port_result port_make_local(struct ports *ports, const char *sandbox_id, int *fd,
+                                 struct error *err)
+{
+    autoptr(sandbox) sandbox = registry_find(ports->sandboxes->registry, sandbox_id);
+    enum port_result result;
+
+    autobox held = wake_up(sandbox, &result, err);
+    if (!held)
+        return result;
+    return box_make_local(held->box, fd, err) < 0 ? explain(held, err) : PORT_CONNECTED;
+}
+
 enum port_result port_connect(struct ports *ports, const char *sandbox_id, uint16_t port, int *fd,
                               struct error *err)
 {
