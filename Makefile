@@ -36,6 +36,7 @@ load: all
 	BUILD=$(BUILD) tests/load/networks
 	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/load/networked
 	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/load/ssh
+	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/load/ssh-hostile
 
 # Every runtime that is shipped, made and used; takes minutes, and downloads.
 runtimes: all

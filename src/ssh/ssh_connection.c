@@ -629,5 +629,5 @@ void ssh_connection_accept(struct ssh_server *server, int fd, const struct actor
     loop_timer_init(&connection->grace, server->loop, on_grace_over, connection);
     loop_timer_init(&connection->answer, server->loop, on_answer_due, connection);
     loop_timer_set(&connection->grace, server->settings.grace_ms);
-    ssh_server_equip(connection);
+    ssh_pace_equip(connection);
 }

@@ -473,6 +473,7 @@ static void begin(void *data)
     struct ssh_server *server = data;
 
     loop_timer_init(&server->touch, server->loop, on_touch, server);
+    ssh_pace_init(server);
     loop_timer_set(&server->touch, TOUCH_MS);
     fill_spares(server);
 }
@@ -515,6 +516,7 @@ static void stop(void *data)
 
     server->is_stopping = true;
     loop_timer_clear(&server->touch);
+    loop_timer_clear(&server->pace);
     while (server->n_listeners)
         listener_free(server->listeners[--server->n_listeners]);
     while (server->connections)

@@ -28,6 +28,7 @@ struct ssh_settings {
     size_t connections_of_sandbox; // to one sandbox
     size_t strangers;              // that have not logged in; so many tunnels too
     size_t strangers_of_address;   // of those, from one machine, or tunnels of one owner
+    uint32_t rate_of_address;      // connections a second that get a process; others wait
     uint64_t grace_ms;             // to log in
     uint32_t tries;                // to log in, on one connection
     unsigned allows;               // by ssh_allow_parse

@@ -65,6 +65,7 @@ struct ssh_connection {
     char peer_text[PEER_TEXT];
     bool is_tunnel, is_in, is_behind;
     bool is_asking; // a worker looks whether it may log in
+    bool is_paced;  // others of its address came just before: it waits for a process
     uint32_t failures;
     struct actor actor;
     char sandbox_id[ID_TEXT];
@@ -75,6 +76,13 @@ struct ssh_connection {
     unsigned n_channels;
     uint32_t last_number;
 };
+
+/* What one address has left. */
+struct ssh_pace {
+    uint64_t group, since_ms;
+    double left;
+};
+#define SSH_PACES 256
 
 struct ssh_server {
     struct ssh_settings settings;
@@ -93,6 +101,9 @@ struct ssh_server {
     struct watch *keys_watch;
     atomic_bool is_keys_posted;
     struct loop_timer touch;
+    struct loop_timer pace; // set while somebody waits by ssh_pace.c
+    struct ssh_pace paces[SSH_PACES];
+    uint64_t pace_secret;
     struct ssh_wire_message *message; // that is being read
 };
 
@@ -132,6 +143,11 @@ bool ssh_errand_send(struct ssh_errand *errand, enum workers_lane lane);
 void ssh_process_kill(struct ssh_process *process);
 /* A process for the connection, now or soon. */
 void ssh_server_equip(struct ssh_connection *connection);
+
+/* ssh_pace.c: how fast one address gets processes, which cost far more than to connect does. */
+void ssh_pace_init(struct ssh_server *server);
+/* Equips the connection, at once or when it is its turn. */
+void ssh_pace_equip(struct ssh_connection *connection);
 
 /* ssh_connection.c */
 void ssh_connection_accept(struct ssh_server *server, int fd, const struct actor *actor,

@@ -101,6 +101,11 @@ int64_t sshd_now_ms(void);
 /* Waits for one of two messages about a channel, and keeps others for sshd_hear. False: none came in time; else sshd->message has it. */
 bool sshd_await(struct sshd *sshd, uint32_t channel, uint16_t type, uint16_t other, int ms);
 
+/* sshd_socket.c: reads more of this descriptor than libssh asks for, and keeps it for libssh. */
+void sshd_read_ahead(int fd);
+/* Whether libssh has some to read that no poll of the kernel's tells of. */
+bool sshd_has_ahead(void);
+
 /* sshd_session.c: logging in, and what clients ask for. */
 int sshd_begin(struct sshd *sshd, const struct ssh_wire_message *message, int fd);
 /* What a channel's client may ask for on it. */

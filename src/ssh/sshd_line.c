@@ -193,27 +193,29 @@ static void end_now(struct line *line)
         closep(&line->in_fd);
 }
 
-/* What libssh has kept. */
+/* All that libssh has kept: with any read of a part it would tell the client of a whole window more, however much is left. */
+static bool fetch(struct line *line)
+{
+    int length = line->is_kept ? ssh_channel_poll(line->channel, 0) : 0;
+
+    line->is_kept = false;
+    if (length <= 0)
+        return false;
+    free(line->held);
+    line->held = malloc((size_t)length);
+    if (!line->held)
+        _exit(1);
+    int got = ssh_channel_read_nonblocking(line->channel, line->held, (uint32_t)length, 0);
+    line->held_at = 0;
+    line->held_length = got > 0 ? (size_t)got : 0;
+    return got > 0;
+}
+
 static void drain(struct line *line)
 {
-    struct sshd *sshd = line->sshd;
-
     for (int i = 0; i < PIECES; i++) {
-        if (line->held_length == 0) {
-            int got = line->is_kept ? ssh_channel_read_nonblocking(line->channel, sshd->piece,
-                                                                   sizeof sshd->piece, 0)
-                                    : 0;
-            line->is_kept = got > 0;
-            if (got <= 0)
-                return;
-            free(line->held);
-            line->held = malloc((size_t)got);
-            if (!line->held)
-                _exit(1);
-            memcpy(line->held, sshd->piece, (size_t)got);
-            line->held_at = 0;
-            line->held_length = (size_t)got;
-        }
+        if (line->held_length == 0 && !fetch(line))
+            return;
         const char *from = line->held + line->held_at;
         size_t took = line->has_terminal ? push_terminal(line, from, line->held_length)
                                          : push(line, from, line->held_length);

@@ -20,6 +20,7 @@
 
 #define MEMORY_BYTES ((uint64_t)256 << 20) // address space, libraries and all
 #define CPU_SECONDS ((uint64_t)4 * 3600)
+#define PACKETS 64 // pieces of 4 KiB that are read before others get their turn
 #define FILES 192  // three for each channel and two for its agent, and a few
 #define DESCRIPTORS (2 + 4 * SSH_WIRE_CHANNELS + SSHD_LISTENERS)
 
@@ -112,7 +113,7 @@ static int exchange_keys(struct sshd *sshd)
             (struct pollfd){.fd = ssh_get_fd(sshd->session),
                             .events = (short)(POLLIN | (flags & SSH_WRITE_PENDING ? POLLOUT : 0))};
         fds[1] = (struct pollfd){.fd = SSHD_CONTROL, .events = POLLIN};
-        (void)poll(fds, 2, -1);
+        (void)poll(fds, 2, sshd_has_ahead() ? 0 : -1);
         if (fds[1].revents)
             return -1; // nothing is to be said before somebody logs in
     }
@@ -154,11 +155,13 @@ static void wait_for_any(struct sshd *sshd)
         count += line->outward ? forward_poll(line, fds + count, &until_ms)
                                : line_poll(line, fds + count);
     count += listen_poll(sshd, fds + count);
-    bool is_due = is_any_ready(sshd) || sshd->waiting;
+    bool is_due = is_any_ready(sshd) || sshd->waiting || sshd_has_ahead();
     (void)poll(fds, count, is_due ? 0 : time_left(until_ms));
+    if (sshd_has_ahead())
+        fds[0].revents |= POLLIN;
     if (fds[0].revents && ssh_event_dopoll(sshd->event, 0) == SSH_ERROR)
         sshd->is_over = true;
-    for (int i = 0; i < 16 && (fds[0].revents & POLLIN) && !sshd->is_over; i++) {
+    for (int i = 0; i < PACKETS && (fds[0].revents & POLLIN) && !sshd->is_over; i++) {
         if (ssh_event_dopoll(sshd->event, 0) != SSH_OK)
             break; // nothing more has come
     }
@@ -167,9 +170,15 @@ static void wait_for_any(struct sshd *sshd)
     listen_accept(sshd);
 }
 
+/* libssh reads nothing any more of who broke the protocol, and does not hang up. */
+static bool has_failed(const struct sshd *sshd)
+{
+    return ssh_get_status(sshd->session) & (SSH_CLOSED | SSH_CLOSED_ERROR);
+}
+
 static void serve(struct sshd *sshd)
 {
-    while (!sshd->is_over && ssh_is_connected(sshd->session)) {
+    while (!sshd->is_over && ssh_is_connected(sshd->session) && !has_failed(sshd)) {
         wait_for_any(sshd);
         for (struct line *line = sshd->lines; line; line = line->next)
             line_move(line);

@@ -17,7 +17,9 @@ import urllib.parse
 import pytest
 
 from client import PATIENCE, Client, until
+import ssh_hostile
 from ssh import Ssh, make_key
+from ssh_raw import DATA, REQUEST, number, request, text
 
 MIB = 1 << 20
 LIB = pathlib.Path(__file__).resolve().parents[1] / "lib"
@@ -52,6 +54,17 @@ def test_a_signal_ends_the_client_as_with_sshd(ssh, shared):
     done = ssh.run(shared.id, "kill -TERM $$", options=("-v",))
     assert done.returncode == 255
     assert b"exit-signal" in done.stderr
+
+
+def test_a_signal_of_the_client_reaches_the_command(ssh, shared):
+    """Stock clients send none; libraries do."""
+    connection, channel = ssh_hostile.logged_in(ssh.port, shared.id, ssh.key)
+    with connection:
+        connection.send(request(channel, b"exec", text(b"trap 'echo got it; exit 5' USR1; echo up; while :; do sleep 0.1; done")))
+        assert connection.expect(DATA)[9:] == b"up\n"
+        connection.send(request(channel, b"signal", text(b"USR1"), wants_reply=False))
+        assert connection.expect(DATA)[9:] == b"got it\n"
+        assert connection.expect(REQUEST)[5:] == text(b"exit-status") + b"\0" + number(5)
 
 
 def test_a_command_that_is_not_there_is_127(ssh, shared):
@@ -118,6 +131,22 @@ def test_a_reader_that_does_not_read_stops_the_writer(ssh, shared):
         ssh.run(shared.id, "kill $(cat /tmp/writer)")
 
 
+def test_a_slow_reader_holds_up_the_client(ssh, server, shared):
+    """What the command has not read yet stays with the client: however much it is, little of it is in memory here."""
+    size = 64 * MIB
+    command = f"perl -e '$left = {size}; while ($left > 0) {{ $got = sysread(STDIN, $b, $left < 16384 ? $left : 16384) or die; $left -= $got; select(undef, undef, undef, 0.0002) }}'; echo done; cat"
+    process = ssh.start(shared.id, command)
+    try:
+        for _ in range(size // MIB):
+            process.stdin.write(bytes(MIB))
+        process.stdin.flush()
+        assert process.stdout.readline() == b"done\n"
+        assert max(int(open(f"/proc/{pid}/status").read().split("VmHWM:")[1].split()[0]) for pid in processes_of(server)) < 32 * 1024
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_variables_come_by_an_allow_list(ssh, shared):
     environment = {**os.environ, "LC_TEST": "yes", "LD_PRELOAD_X": "no", "GIT_PROTOCOL": "version=2"}
     words = ssh.words(shared.id, "env", options=("-o", "SendEnv=LC_TEST LD_PRELOAD_X GIT_PROTOCOL", "-o", "SetEnv=PATH=/evil"))
@@ -131,6 +160,33 @@ def test_a_command_is_an_execution_with_events(ssh, api, sandbox):
     assert ssh.run(sandbox.id, "exit 3").returncode == 3
     found = until(lambda: [one for one in executions(api, sandbox) if one["state"] not in ("running", "queued")], "its end to be recorded")
     assert found[0]["exitCode"] == 3 and found[0]["kind"] == "job"
+
+
+def test_a_connection_is_use_of_the_sandbox(ssh, api):
+    """One that is connected to, and does nothing, outlives two that are left alone one after the other for as long as may be."""
+    held = api.create(timeout={"idle": "11s"})
+    connection = ssh.start(held.id, options=("-N",))
+    try:
+        for _ in range(2):
+            alone = api.create(timeout={"idle": "11s"})
+            until(lambda: api.get(f"/api/v1/sandboxes/{alone.id}").json.get("state") not in ("idle", "running", "creating"), "a sandbox to end")
+        assert connection.poll() is None and ssh.run(held.id, "echo alive").stdout == b"alive\n"
+    finally:
+        connection.kill()
+        connection.communicate()
+        held.delete()
+
+
+def test_a_key_tells_when_it_was_used(ssh, api, shared, server, tmp_path):
+    other = Ssh(server, tmp_path)
+    fingerprint = api.post("/api/v1/ssh-keys", {"publicKey": other.public}).json["fingerprint"]
+
+    def used():
+        return next(one for one in api.get("/api/v1/ssh-keys").json["items"] if one["fingerprint"] == fingerprint).get("usedAt")
+    assert not used()
+    assert other.run(shared.id, "true").returncode == 0
+    until(used, "its use to be recorded")
+    forget(api, fingerprint)
 
 
 def test_a_paused_sandbox_is_woken(ssh, api, sandbox):

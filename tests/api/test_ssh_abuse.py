@@ -2,6 +2,7 @@
 """SSH and those who mean harm, or die: bounds before login, parsers that crash, a server that is killed in a session. A server of its own, with small bounds."""
 import os
 import pathlib
+import select
 import signal
 import socket
 import subprocess
@@ -70,6 +71,33 @@ def test_a_crowd_before_login_keeps_nobody_out(ssh, box):
     until(lambda: sum(not is_hung_up(one) for one in crowd) <= STRANGERS, "the oldest to be hung up on")
     for one in crowd:
         one.close()
+
+
+def test_who_connects_without_end_waits_and_others_do_not(tmp_path):
+    """A process costs far more than to connect does: one address gets so many in a second."""
+    server = servers.Server(tmp_path / "data", environment={"BURROW_SSH_LISTEN": "127.0.0.1:0", "BURROW_SSH_RATE_PER_ADDRESS": "1", "BURROW_SSH_LOGIN_TIME": "10m"})
+    crowd = []
+    try:
+        server.start()
+        ssh = Ssh(server, tmp_path)
+        assert server.client.post("/api/v1/ssh-keys", {"publicKey": ssh.public}).status == 201
+        box = server.client.create()
+        for _ in range(60):  # a minute's worth
+            crowd.append(socket.create_connection(("127.0.0.1", ssh.port), timeout=PATIENCE, source_address=("127.0.0.9", 0)))
+        assert ssh.run(box.id, "echo in").stdout == b"in\n"
+
+        def served():
+            for one in crowd:
+                one.setblocking(False)
+            return len(select.select(crowd, [], [], 0)[0])
+        before = served()
+        assert 4 <= before < 60
+        until(lambda: served() > before, "the next one to have its turn")
+        server.end()
+    finally:
+        for one in crowd:
+            one.close()
+        server.abandon()
 
 
 def test_who_does_not_log_in_in_time_is_hung_up_on(ssh, own):
