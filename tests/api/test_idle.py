@@ -6,7 +6,7 @@ import re
 
 from client import until
 
-COUNT = 6
+COUNT = 24  # so that what is kept for all of them (connections of threads to the database, streams read lately, spare networks) does not matter
 
 
 def descriptors(server):
