@@ -24,6 +24,8 @@ struct program {
     struct files_total total;
     uint8_t in[FILES_MAX_FRAME];  // a frame, or a part of the archive
     uint8_t out[FILES_MAX_FRAME]; // what goes into a frame
+    uint8_t records[FILES_MAX_FRAME];
+    struct files_batch batch; // its room is `records`
 };
 
 /* Archive to records, records to archive. */

@@ -188,24 +188,81 @@ static int describe(struct program *program, struct archive_entry *entry, struct
     }
 }
 
-/* Exactly as many bytes as were announced; the one asked for beyond them makes libarchive check the sum. */
+static bool has_content(const struct files_item *item)
+{
+    return S_ISREG(item->mode) && !item->is_hard_link;
+}
+
+/* The next piece of a content of which `left` bytes are to come, at most `room` of them: how many it were, or -1. Where none are left, it is seen
+ * to that none come: libarchive checks the sum then. */
+static la_ssize_t read_content(struct program *program, struct archive *archive,
+                               struct source *source, uint64_t left, uint8_t *to, size_t room,
+                               struct error *err)
+{
+    uint8_t beyond;
+    size_t want = left < room ? (size_t)left : room;
+    la_ssize_t got = archive_read_data(archive, left ? to : &beyond, left ? want : 1);
+
+    if (got < 0)
+        return damaged(archive, source, err);
+    if ((uint64_t)got > left || (got == 0 && left))
+        return error_set(err, ERROR_INVALID,
+                         "the archive is damaged: an entry is not as long as it says");
+    program->total.bytes += (uint64_t)got;
+    return got;
+}
+
+/* A content in frames of its own. */
 static int send_content(struct program *program, struct archive *archive, struct source *source,
                         uint64_t size, struct error *err)
 {
     for (uint64_t left = size;;) {
-        size_t want = left < FILES_MAX_DATA ? (size_t)left : FILES_MAX_DATA;
-        la_ssize_t got = archive_read_data(archive, program->out, want ? want : 1);
-        if (got < 0)
-            return damaged(archive, source, err);
-        if ((uint64_t)got > left || (got == 0 && left))
-            return error_set(err, ERROR_INVALID,
-                             "the archive is damaged: an entry is not as long as it says");
-        if (got == 0)
-            return 0;
+        la_ssize_t got =
+            read_content(program, archive, source, left, program->out, FILES_MAX_DATA, err);
+        if (got <= 0)
+            return (int)got;
         program_send(FILES_DATA, program->out, (size_t)got);
         left -= (uint64_t)got;
-        program->total.bytes += (uint64_t)got;
     }
+}
+
+/* The records that wait to be sent together. */
+static void send_batch(struct program *program)
+{
+    if (program->batch.length)
+        program_send(FILES_RECORDS, program->batch.room, program->batch.length);
+    program->batch.length = 0;
+}
+
+static int batch_content(struct program *program, struct archive *archive, struct source *source,
+                         const struct files_item *item, struct error *err)
+{
+    uint8_t *to = files_batch_begin(&program->batch, item);
+
+    for (uint64_t left = item->size; has_content(item);) {
+        la_ssize_t got = read_content(program, archive, source, left, to, (size_t)left, err);
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        to += got;
+        left -= (uint64_t)got;
+    }
+    files_batch_keep(&program->batch, item);
+    return 0;
+}
+
+static int send_record(struct program *program, struct archive *archive, struct source *source,
+                       const struct files_item *item, struct error *err)
+{
+    bool is_small = files_batch_takes(item);
+
+    if (!is_small || !files_batch_has_room(&program->batch, item))
+        send_batch(program);
+    if (is_small)
+        return batch_content(program, archive, source, item, err);
+    program_send(FILES_ITEM, program->out, files_item_write(item, program->out));
+    return has_content(item) ? send_content(program, archive, source, item->size, err) : 0;
 }
 
 /* Other attributes are the machine's business where the image was made, or would change what is seen here. */
@@ -221,6 +278,7 @@ static void send_attributes(struct program *program, struct archive_entry *entry
         if (!length || !records_is_attribute(name) || size > FILES_MAX_DATA - length ||
             length + size > left)
             continue;
+        send_batch(program); // they belong to what comes next
         memcpy(program->out, name, length);
         if (size)
             memcpy(program->out + length, value, size);
@@ -254,10 +312,7 @@ static int send_entry(struct program *program, struct archive *archive, struct s
     program->total.items++;
     if (program->format == ARCHIVE_LAYER && !item.is_hard_link)
         send_attributes(program, entry);
-    program_send(FILES_ITEM, program->out, files_item_write(&item, program->out));
-    if (!S_ISREG(item.mode) || item.is_hard_link)
-        return 0;
-    return send_content(program, archive, source, item.size, err);
+    return send_record(program, archive, source, &item, err);
 }
 
 static int send_entries(struct program *program, struct archive *archive, struct source *source,
@@ -320,6 +375,7 @@ int program_unpack(struct program *program, struct error *err)
 {
     autoptr(gunzip) gunzip = NULL;
     struct source source = {0};
+    program->batch.room = program->records;
     if (gunzip_open(PROGRAM_ARCHIVE, &gunzip, err) < 0)
         return -1;
     source.gunzip = gunzip;
@@ -332,6 +388,7 @@ int program_unpack(struct program *program, struct error *err)
     int result = open_reader(program, archive, &source, err);
     if (result == 0)
         result = send_entries(program, archive, &source, err);
+    send_batch(program); // also where the next could not be read
     if (result == 0)
         result = read_rest(program, &source, err);
     (void)archive_read_free(archive);

@@ -17,23 +17,35 @@ bool record_is_good(const struct files_item *item)
     return !item->target[0] && (type == S_IFREG || (type == S_IFDIR && item->size == 0));
 }
 
+static bool count_item(struct records *records, const struct files_item *item)
+{
+    if (records->data_left || !records->entries || !record_is_good(item) ||
+        item->size > records->bytes)
+        return false;
+    records->entries--;
+    records->bytes -= item->size;
+    records->attributes = 0;
+    return true;
+}
+
 bool records_take_item(struct records *records, const struct files_frame *frame,
                        struct files_item *out)
 {
     struct files_item item;
     size_t at = 0;
-    if (frame->type != FILES_ITEM || records->data_left || !records->entries)
+    if (frame->type != FILES_ITEM || !files_item_next(frame, &at, &item) || at != frame->length ||
+        !count_item(records, &item))
         return false;
-    if (!files_item_next(frame, &at, &item) || at != frame->length || !record_is_good(&item))
-        return false;
-    if (item.size > records->bytes)
-        return false;
-    records->entries--;
-    records->bytes -= item.size;
     records->data_left = item.size;
-    records->attributes = 0;
     *out = item;
     return true;
+}
+
+bool records_take_whole(struct records *records, const struct files_frame *frame, size_t *at,
+                        struct files_item *out, const uint8_t **content)
+{
+    return frame->type == FILES_RECORDS && files_record_next(frame, at, out, content) &&
+           count_item(records, out);
 }
 
 bool records_is_attribute(const char *name)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stream of records between the server and burrow-archive: frames of engine/files_wire.h over a socket pair, one record a
- * frame. burrow-archive has the socket as fd 0 and the archive as fd 1.
+ * The stream of records between the server and burrow-archive: frames of engine/files_wire.h over a socket pair. burrow-archive has the socket as fd 0 and the archive as fd 1.
  *
  *   burrow-archive  READY, once it has given up its rights; before that it touches no input
- *   unpacking       burrow-archive sends ITEM, DATA... (item.size bytes), ITEM, ..., END; of a layer, ATTRIBUTE... before an ITEM
+ *   unpacking       burrow-archive sends RECORDS (small ones, whole), or ITEM and DATA... (item.size bytes), ..., END; of a layer,
+ *                   ATTRIBUTE... before the frame whose first record has them
  *   packing         the server sends ITEM, DATA..., ITEM, ..., COMMIT; burrow-archive answers END
  *   an ERROR        of burrow-archive's may come at any time and is the last frame
  *
@@ -37,6 +37,9 @@ bool record_is_good(const struct files_item *item);
 /* Each takes one frame of its type; false when it is malformed, not in its place, or more than may come. */
 bool records_take_item(struct records *records, const struct files_frame *frame,
                        struct files_item *out);
+/* The record at *at of a frame of them. */
+bool records_take_whole(struct records *records, const struct files_frame *frame, size_t *at,
+                        struct files_item *out, const uint8_t **content);
 bool records_take_attribute(struct records *records, const struct files_frame *frame,
                             const char **name, const void **value, size_t *size);
 bool records_take_data(struct records *records, const struct files_frame *frame);

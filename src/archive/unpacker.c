@@ -11,8 +11,10 @@ struct unpacker {
     struct archiver archiver;
     struct records records;
     struct files_frame frame; // received last
-    size_t used;              // of its bytes, when it is DATA
-    bool is_waiting;          // the frame is not looked at yet
+    size_t used;              // of its bytes, when it is DATA or RECORDS
+    const uint8_t *content;   // of a record that came whole: what is not taken yet
+    size_t content_left;
+    bool is_waiting; // the frame is not looked at yet
     bool is_over;
     bool is_layer;
     struct files_total total;
@@ -80,11 +82,25 @@ const struct files_total *unpacker_total(const struct unpacker *unpacker)
     return &unpacker->total;
 }
 
+static int take_whole(struct unpacker *unpacker, struct files_item *item, struct error *err)
+{
+    if (!records_take_whole(&unpacker->records, &unpacker->frame, &unpacker->used, item,
+                            &unpacker->content))
+        return archiver_lied(err);
+    unpacker->content_left = item->size;
+    return 1;
+}
+
 int unpacker_next(void *data, struct files_item *item, struct error *err)
 {
     struct unpacker *unpacker = data;
     if (unpacker->is_over)
         return 0;
+    if (!unpacker->is_waiting && unpacker->frame.type == FILES_RECORDS &&
+        unpacker->used < unpacker->frame.length) {
+        unpacker->n_attributes = 0;
+        return take_whole(unpacker, item, err);
+    }
     if (!unpacker->is_waiting && next_frame(unpacker, err) < 0)
         return -1;
     unpacker->is_waiting = false;
@@ -95,13 +111,27 @@ int unpacker_next(void *data, struct files_item *item, struct error *err)
         (void)files_total_parse(&unpacker->frame, &unpacker->total);
         return 0;
     }
+    if (unpacker->frame.type == FILES_RECORDS)
+        return take_whole(unpacker, item, err);
     return records_take_item(&unpacker->records, &unpacker->frame, item) ? 1 : archiver_lied(err);
+}
+
+static ssize_t fill_from_record(struct unpacker *unpacker, void *bytes, size_t size)
+{
+    size_t given = unpacker->content_left < size ? unpacker->content_left : size;
+
+    memcpy(bytes, unpacker->content, given);
+    unpacker->content += given;
+    unpacker->content_left -= given;
+    return (ssize_t)given;
 }
 
 ssize_t unpacker_fill(void *data, void *bytes, size_t size, struct error *err)
 {
     struct unpacker *unpacker = data;
     struct files_frame *frame = &unpacker->frame;
+    if (frame->type == FILES_RECORDS)
+        return fill_from_record(unpacker, bytes, size);
     if (frame->type != FILES_DATA || unpacker->used == frame->length) {
         if (next_frame(unpacker, err) < 0)
             return -1;

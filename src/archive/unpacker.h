@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An archive as records, ready for files_import: names are plain, links are kept as links, owners are nobody's. Whatever
- * burrow-archive says is checked again. Calls block; no more than one record is in memory.
+ * burrow-archive says is checked again. Calls block; no more than one frame of records is in memory.
  * Threads: one per object.
  */
 #pragma once

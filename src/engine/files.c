@@ -617,81 +617,101 @@ int files_save(int conv, const char *path, const struct files_save *how, files_f
     return 0;
 }
 
-struct bytes {
-    const char *at;
-    size_t left;
-};
-
-static ssize_t fill_from_bytes(void *data, void *bytes, size_t size, struct error *err)
-{
-    struct bytes *from = data;
-    size_t take = from->left < size ? from->left : size;
-    memcpy(bytes, from->at, take);
-    from->at += take;
-    from->left -= take;
-    return (ssize_t)take;
-}
-
-int files_write_buffer(int conv, const char *path, uint32_t mode, unsigned flags, const void *bytes,
-                       size_t length, struct error *err)
-{
-    struct bytes from = {bytes, length};
-    return files_write(conv, path, mode, flags, fill_from_bytes, &from, err);
-}
-
-static ssize_t fill_from_fd(void *data, void *bytes, size_t size, struct error *err)
-{
-    const int *fd = data;
-    for (;;) {
-        ssize_t got = read(*fd, bytes, size);
-        if (got >= 0 || errno != EINTR)
-            return got < 0 ? error_sys(err, "read what goes into the sandbox") : got;
-    }
-}
-
-int files_write_from_fd(int conv, const char *path, uint32_t mode, unsigned flags, int fd,
-                        struct error *err)
-{
-    return files_write(conv, path, mode, flags, fill_from_fd, &fd, err);
-}
-
-static int send_record(struct ask *ask, const struct files_item *item, struct error *err)
+/* The record as PID 1 takes it: bytes are a file's alone, targets a link's. */
+static int check_record(const struct files_item *item, struct files_item *record, struct error *err)
 {
     bool is_link = item->is_hard_link || S_ISLNK(item->mode);
-    struct files_item record = *item;
-    if (!is_link)
-        record.target = "";
     size_t maximum = item->is_hard_link ? FILES_MAX_RECORD_PATH : FILES_MAX_PATH;
-    if (!files_path_is_plain(record.path))
+
+    *record = *item;
+    if (!is_link)
+        record->target = "";
+    if (item->is_hard_link || !S_ISREG(item->mode))
+        record->size = 0;
+    if (!files_path_is_plain(record->path))
         return error_set(err, ERROR_INVALID, "'%.300s' would lead out of the directory",
-                         record.path);
-    if (strlen(record.target) >= maximum)
+                         record->path);
+    if (strlen(record->target) >= maximum)
         return error_set(err, ERROR_INVALID, "the target of link '%.300s' is too long",
-                         record.path);
-    return send_frame(ask, FILES_ITEM, ask->out, files_item_write(&record, ask->out), err);
+                         record->path);
+    return 0;
 }
 
-static int send_records(struct ask *ask, files_next_item next_item, files_fill fill, void *data,
-                        struct error *err)
+struct record_source {
+    files_next_item next;
+    files_fill fill;
+    void *data;
+};
+
+/* 0, or 1 when PID 1 has answered meanwhile. */
+static int send_batch(struct ask *ask, struct files_batch *batch, struct error *err)
 {
-    ask->out = xcalloc(1, FILES_MAX_DATA);
-    for (;;) {
-        struct files_item item = {.path = "", .target = ""};
-        if (has_early_answer(ask))
-            return 0;
-        int got = next_item(data, &item, err);
-        if (got <= 0)
-            return got;
-        if (send_record(ask, &item, err) < 0)
+    size_t length = batch->length;
+
+    batch->length = 0;
+    if (has_early_answer(ask))
+        return 1;
+    return length ? send_frame(ask, FILES_RECORDS, batch->room, length, err) : 0;
+}
+
+static int batch_record(struct files_batch *batch, const struct files_item *record,
+                        const struct record_source *from, struct error *err)
+{
+    uint8_t *to = files_batch_begin(batch, record);
+
+    for (uint64_t left = record->size; left > 0;) {
+        ssize_t got = from->fill(from->data, to, (size_t)left, err);
+        if (got < 0)
             return -1;
-        ask->total.items++;
-        if (!S_ISREG(item.mode) || item.is_hard_link)
-            continue;
-        int result = send_data(ask, fill, data, item.size, true, err);
-        if (result)
-            return result < 0 ? -1 : 0;
-        ask->total.bytes += item.size;
+        if (got == 0)
+            return error_set(err, ERROR_INVALID, "the data of a record ends too early");
+        to += got;
+        left -= (uint64_t)got;
     }
+    files_batch_keep(batch, record);
+    return 0;
+}
+
+/* 0, or 1 when PID 1 has answered meanwhile. */
+static int send_record(struct ask *ask, struct files_batch *batch, const struct files_item *item,
+                       const struct record_source *from, struct error *err)
+{
+    bool is_small = files_batch_takes(item);
+    int result = is_small && files_batch_has_room(batch, item) ? 0 : send_batch(ask, batch, err);
+
+    if (result == 0 && is_small)
+        result = batch_record(batch, item, from, err);
+    else if (result == 0 && (result = send_frame(ask, FILES_ITEM, ask->out,
+                                                 files_item_write(item, ask->out), err)) == 0)
+        result = send_data(ask, from->fill, from->data, item->size, true, err);
+    if (result)
+        return result;
+    ask->total.items++;
+    ask->total.bytes += item->size;
+    return 0;
+}
+
+/* Up to the end, or the first that cannot be had: what came before it goes. */
+static int send_records(struct ask *ask, const struct record_source *from, struct error *err)
+{
+    autofree uint8_t *room = xcalloc(1, FILES_MAX_DATA);
+    struct files_batch batch = {.room = room};
+    struct error lost;
+    int result = 0;
+
+    ask->out = xcalloc(1, FILES_MAX_DATA);
+    while (result == 0) {
+        struct files_item item = {.path = "", .target = ""}, record;
+        int got = from->next(from->data, &item, err);
+        if (got == 0)
+            return send_batch(ask, &batch, err) < 0 ? -1 : 0;
+        result = got < 0 || check_record(&item, &record, err) < 0
+                     ? -1
+                     : send_record(ask, &batch, &record, from, err);
+    }
+    if (result < 0)
+        (void)send_batch(ask, &batch, &lost);
+    return result < 0 ? -1 : 0;
 }
 
 int files_import(int conv, const char *path, unsigned flags, files_next_item next_item,
@@ -701,7 +721,8 @@ int files_import(int conv, const char *path, unsigned flags, files_next_item nex
     struct files_request_wire request = {0};
     if (ask_begin(&ask, &request, flags, path, NULL, err) < 0)
         return -1;
-    int result = send_records(&ask, next_item, fill, data, err);
+    const struct record_source from = {next_item, fill, data};
+    int result = send_records(&ask, &from, err);
     if (finish_sending(&ask, result, err) < 0)
         return -1;
     if (total)

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 
 #define MAX_PARTS 4
+#define BATCH_CONTENT                                                                              \
+    16384u // larger contents have frames of their own; copying them costs more than a frame
 
 int files_frame_send(int sock, uint16_t type, uint16_t flags, const struct iovec *parts,
                      unsigned n_parts)
@@ -183,6 +185,38 @@ static bool has_path(enum files_event_kind kind)
 static bool is_path_right(const char *path, bool is_wanted)
 {
     return is_wanted ? files_path_is_plain(path) : *path == '\0';
+}
+
+bool files_record_next(const struct files_frame *frame, size_t *at, struct files_item *out,
+                       const uint8_t **content)
+{
+    if (!files_item_next(frame, at, out) || out->size > frame->length - *at)
+        return false;
+    *content = frame->payload + *at;
+    *at += out->size;
+    return true;
+}
+
+bool files_batch_takes(const struct files_item *item)
+{
+    return item->size <= BATCH_CONTENT && files_item_size(item) + item->size <= FILES_MAX_DATA;
+}
+
+bool files_batch_has_room(const struct files_batch *batch, const struct files_item *item)
+{
+    return files_item_size(item) + item->size <= FILES_MAX_DATA - batch->length;
+}
+
+uint8_t *files_batch_begin(struct files_batch *batch, const struct files_item *item)
+{
+    uint8_t *at = batch->room + batch->length;
+
+    return at + files_item_write(item, at);
+}
+
+void files_batch_keep(struct files_batch *batch, const struct files_item *item)
+{
+    batch->length += files_item_size(item) + item->size;
 }
 
 bool files_event_next(const struct files_frame *frame, size_t *at, struct files_event *out)

@@ -13,7 +13,8 @@
  *   SEARCH          MATCH..., END
  *   EXPORT          ITEM (one record), DATA... (item.size bytes), ITEM, ..., END
  *   SAVE            the asker sends DATA..., then COMMIT or ABORT; ITEM (what is there now), END
- *   WRITE, IMPORT   the asker sends DATA..., or ITEM and its DATA..., then COMMIT or ABORT; END
+ *   WRITE           the asker sends DATA..., then COMMIT or ABORT; END
+ *   IMPORT          the asker sends RECORDS, or ITEM and its DATA..., then COMMIT or ABORT; END
  *   WATCH           EVENT (FILES_STARTED), EVENT... as things happen; END when the directory is gone. The asker ends it by
  *                   closing the conversation
  *   others          END
@@ -67,6 +68,7 @@ enum files_type {
     FILES_MATCH,     // struct files_match_wire, path and text
     FILES_ALIVE,     // nothing: the work goes on
     FILES_EVENT,     // struct files_event_wire and strings, one or more
+    FILES_RECORDS,   // small records, one or more: each an item and all its bytes
     FILES_TYPES
 };
 
@@ -249,6 +251,30 @@ bool files_item_next(const struct files_frame *frame, size_t *at, struct files_i
 /* Bytes the item needs in a frame, and its writing there (`room` must be enough). */
 size_t files_item_size(const struct files_item *item);
 size_t files_item_write(const struct files_item *item, uint8_t *room);
+
+/*
+ * The record at *at of a RECORDS frame, which then stands behind it; *content points to its item.size bytes. False when
+ * malformed; call while *at < frame->length.
+ */
+bool files_record_next(const struct files_frame *frame, size_t *at, struct files_item *out,
+                       const uint8_t **content);
+
+/*
+ * Small records that are gathered for one RECORDS frame: a frame for each would be most of the work. Whoever gathers them has the
+ * room, FILES_MAX_DATA bytes.
+ */
+struct files_batch {
+    uint8_t *room;
+    size_t length; // of the whole records in it
+};
+
+/* Whether a record goes into batches at all; whether this batch has room for it still. */
+bool files_batch_takes(const struct files_item *item);
+bool files_batch_has_room(const struct files_batch *batch, const struct files_item *item);
+/* Writes the item behind the records in it and returns where its item.size bytes belong. files_batch_keep then counts it in: a record
+ * whose bytes cannot be had is left out. */
+uint8_t *files_batch_begin(struct files_batch *batch, const struct files_item *item);
+void files_batch_keep(struct files_batch *batch, const struct files_item *item);
 
 /* The same for events. */
 bool files_event_next(const struct files_frame *frame, size_t *at, struct files_event *out);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define LINK_VERSION 3
+#define LINK_VERSION 4
 #define LINK_MAX_MESSAGE 65536 // larger payloads travel in a memfd
 #define LINK_MAX_PAYLOAD (4u << 20)
 #define LINK_MAX_FDS 10

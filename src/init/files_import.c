@@ -167,9 +167,19 @@ static int import_hard_link(struct import *import, struct error *err)
 
 static int make_file(struct import *import, const char *name)
 {
-    import->file =
-        inside_openat(import->parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600, BELOW);
+    import->file = inside_openat(import->parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                                 safe_mode(import), BELOW);
     return import->file < 0 ? -1 : 0;
+}
+
+/* Most files have their mode from the start: looking costs less than setting it. */
+static int set_mode(const struct import *import, int fd)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) == 0 && (info.st_mode & 07777) == safe_mode(import))
+        return 0;
+    return fchmod(fd, safe_mode(import));
 }
 
 /* Owner before mode: a change of owner clears mode bits. The time comes last of all. */
@@ -178,7 +188,7 @@ static int finish_file(struct import *import, struct error *err)
     autofd fd = take_fd(import->file);
     if (import->has_holes && ftruncate(fd, (off_t)import->item.size) < 0)
         return failed(import, "write", err);
-    if (set_owner(import, fd, "", AT_EMPTY_PATH) < 0 || fchmod(fd, safe_mode(import)) < 0)
+    if (set_owner(import, fd, "", AT_EMPTY_PATH) < 0 || set_mode(import, fd) < 0)
         return failed(import, "set owner and mode of", err);
     (void)set_time(import, fd, "", AT_EMPTY_PATH); // not worth failing for
     return 0;
@@ -202,15 +212,16 @@ static int write_or_skip(struct import *import, const uint8_t *bytes, size_t len
     return lseek(import->file, (off_t)length, SEEK_CUR) < 0 ? -1 : 0;
 }
 
-static int import_data(struct import *import, const struct files_frame *frame, struct error *err)
+static int import_data(struct import *import, const uint8_t *bytes, size_t length,
+                       struct error *err)
 {
-    if (import->file < 0 || frame->length > import->left)
+    if (import->file < 0 || length > import->left)
         return error_set(err, ERROR_INVALID, "more data than the record '%.300s' announced",
                          import->item.path);
-    if (write_or_skip(import, frame->payload, frame->length) < 0)
+    if (write_or_skip(import, bytes, length) < 0)
         return failed(import, "write", err);
-    import->left -= frame->length;
-    import->talk->total.bytes += frame->length;
+    import->left -= length;
+    import->talk->total.bytes += length;
     return import->left ? 0 : finish_file(import, err);
 }
 
@@ -230,21 +241,17 @@ static int check_record(const struct import *import, const struct files_item *it
     return 0;
 }
 
-static int import_record(struct import *import, const struct files_frame *frame, struct error *err)
+static int import_item(struct import *import, const struct files_item *item, struct error *err)
 {
-    struct files_item item;
-    size_t at = 0;
-    if (!files_item_next(frame, &at, &item) || at != frame->length)
-        return error_set(err, ERROR_INVALID, "malformed record");
-    if (check_record(import, &item, err) < 0)
+    if (check_record(import, item, err) < 0)
         return -1;
-    import->item = item;
-    if (find_parent(import, item.path, err) < 0)
+    import->item = *item;
+    if (find_parent(import, item->path, err) < 0)
         return -1;
     import->talk->total.items++;
-    if (item.is_hard_link)
+    if (item->is_hard_link)
         return import_hard_link(import, err);
-    switch (item.mode & S_IFMT) {
+    switch (item->mode & S_IFMT) {
     case S_IFREG:
         return import_file(import, err);
     case S_IFDIR:
@@ -253,8 +260,31 @@ static int import_record(struct import *import, const struct files_frame *frame,
         return import_link(import, err);
     default:
         return error_set(err, ERROR_DENIED, "'%.300s' is neither file, directory nor link",
-                         item.path);
+                         item->path);
     }
+}
+
+static int import_record(struct import *import, const struct files_frame *frame, struct error *err)
+{
+    struct files_item item;
+    size_t at = 0;
+    if (!files_item_next(frame, &at, &item) || at != frame->length)
+        return error_set(err, ERROR_INVALID, "malformed record");
+    return import_item(import, &item, err);
+}
+
+static int import_records(struct import *import, const struct files_frame *frame, struct error *err)
+{
+    for (size_t at = 0; at < frame->length;) {
+        struct files_item item;
+        const uint8_t *content;
+        if (!files_record_next(frame, &at, &item, &content))
+            return error_set(err, ERROR_INVALID, "malformed record");
+        if (import_item(import, &item, err) < 0 ||
+            (item.size && import_data(import, content, item.size, err) < 0))
+            return -1;
+    }
+    return 0;
 }
 
 static int take_records(struct import *import, struct error *err)
@@ -271,8 +301,10 @@ static int take_records(struct import *import, struct error *err)
                              import->item.path);
         if (frame.type == FILES_COMMIT)
             return 0;
-        int result = frame.type == FILES_ITEM ? import_record(import, &frame, err)
-                                              : import_data(import, &frame, err);
+        int result = frame.type == FILES_RECORDS ? import_records(import, &frame, err)
+                     : frame.type == FILES_ITEM
+                         ? import_record(import, &frame, err)
+                         : import_data(import, frame.payload, frame.length, err);
         if (result < 0)
             return result;
     }

@@ -38,7 +38,7 @@ int talk_receive(struct talk *talk, struct files_frame *out)
         return TALK_OVER;
     if (out->type == FILES_COMMIT || out->type == FILES_ABORT)
         talk->is_taking = false;
-    else if (out->type != FILES_DATA && out->type != FILES_ITEM)
+    else if (out->type != FILES_DATA && out->type != FILES_ITEM && out->type != FILES_RECORDS)
         return TALK_OVER;
     return 0;
 }

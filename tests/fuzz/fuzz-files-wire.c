@@ -43,6 +43,22 @@ static void take_items(const struct files_frame *frame)
     }
 }
 
+static void take_records(const struct files_frame *frame)
+{
+    const uint8_t *content = NULL, *end = frame->payload + frame->length;
+    struct files_item item;
+
+    for (size_t at = 0; at < frame->length;) {
+        size_t from = at;
+        if (!files_record_next(frame, &at, &item, &content))
+            return;
+        if (at <= from || at > frame->length || content < frame->payload ||
+            item.size > (size_t)(end - content))
+            __builtin_trap();
+        check_item(frame, &item, from, at - item.size);
+    }
+}
+
 /* Paths that a server joins to others stay below where they start. */
 static void take_events(const struct files_frame *frame)
 {
@@ -89,6 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_text(&frame, text, FILES_MAX_TEXT);
     (void)files_total_parse(&frame, &total);
     take_items(&frame);
+    take_records(&frame);
     take_events(&frame);
     return 0;
 }

@@ -30,6 +30,23 @@ static void check_item(struct seen *seen, const struct files_item *item)
         __builtin_trap();
 }
 
+/* Whole records; false when one is refused. */
+static bool take_whole(struct records *records, struct seen *seen, const struct files_frame *frame)
+{
+    const uint8_t *content = NULL, *end = frame->payload + frame->length;
+    struct files_item item;
+
+    for (size_t at = 0; at < frame->length;) {
+        if (!records_take_whole(records, frame, &at, &item, &content))
+            return false;
+        if (content < frame->payload || item.size > (size_t)(end - content))
+            __builtin_trap();
+        check_item(seen, &item);
+        seen->bytes += item.size;
+    }
+    return true;
+}
+
 /* False when a frame is refused or ends the stream. */
 static bool take(struct records *records, struct seen *seen, const struct files_frame *frame)
 {
@@ -39,6 +56,8 @@ static bool take(struct records *records, struct seen *seen, const struct files_
         __builtin_trap();
     if (is_over)
         return false;
+    if (frame->type == FILES_RECORDS)
+        return take_whole(records, seen, frame);
     if (records_take_item(records, frame, &item)) {
         check_item(seen, &item);
         return true;

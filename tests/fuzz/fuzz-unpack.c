@@ -34,6 +34,13 @@ void program_send(uint16_t type, const void *data, size_t length)
     memcpy(packet + sizeof header, data, length);
     if (!files_frame_parse(packet, sizeof header + length, &frame))
         abort();
+    if (type == FILES_RECORDS) {
+        const uint8_t *content;
+        for (size_t at = 0; at < frame.length;)
+            if (!records_take_whole(&records, &frame, &at, &item, &content))
+                abort();
+        return;
+    }
     if (type == FILES_ITEM ? !records_take_item(&records, &frame, &item)
                            : !records_take_data(&records, &frame))
         abort();

@@ -592,6 +592,53 @@ TEST(malformed_requests_end_the_conversation)
     CHECK_INT(answer_to(&rig, &good, 3), 0);
 }
 
+/* The answer to an import of one frame of records. */
+static int answer_to_records(struct rig *rig, const void *records, size_t length)
+{
+    static uint8_t room[FILES_MAX_FRAME];
+    struct files_request_wire request = {.path_size = 2, .second_size = 1, .third_size = 1};
+    struct iovec ask[] = {
+        {&request, sizeof request}, {(void *)".", 2}, {(void *)"", 1}, {(void *)"", 1}};
+    struct iovec frame = {(void *)records, length};
+    struct files_frame answer;
+
+    CHECK(files_frame_send(rig->conv, FILES_IMPORT, 0, ask, 4) == 0);
+    CHECK(files_frame_send(rig->conv, FILES_RECORDS, 0, &frame, 1) == 0);
+    CHECK(files_frame_send(rig->conv, FILES_COMMIT, 0, NULL, 0) == 0);
+    CHECK_INT(files_frame_receive(rig->conv, room, &answer, 0), 1);
+    return answer.type;
+}
+
+TEST(records_in_one_frame_are_held_to_what_single_ones_are)
+{
+    RIG(rig);
+    uint8_t room[FILES_MAX_DATA];
+    struct files_batch batch = {.room = room};
+    static const struct files_item bad[] = {
+        {.path = "../out", .target = "", .mode = S_IFREG | 0600, .size = 1},
+        {.path = "/out", .target = "", .mode = S_IFREG | 0600, .size = 1},
+        {.path = "fifo", .target = "", .mode = S_IFIFO | 0600},
+        {.path = "d", .target = "", .mode = S_IFDIR | 0700, .size = 1}, // bytes that nobody takes
+        {.path = "short", .target = "", .mode = S_IFREG | 0600, .size = 3}, // one byte follows
+        {.path = "huge", .target = "", .mode = S_IFREG | 0600, .size = UINT64_MAX},
+    };
+    const struct files_item good = {
+        .path = "good", .target = "", .mode = S_IFREG | 0600, .size = 4};
+
+    memcpy(files_batch_begin(&batch, &good), "text", 4);
+    files_batch_keep(&batch, &good);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        uint8_t *end = files_batch_begin(&batch, &bad[i]);
+        CHECK_INT(answer_to_records(&rig, room, (size_t)(end + (bad[i].size > 0) - room)),
+                  FILES_ERROR);
+        CHECK_STR(get_file(rig.fd, "good"), "text");
+        CHECK(unlinkat(rig.fd, "good", 0) == 0);
+        CHECK(faccessat(rig.fd, "short", F_OK, 0) < 0 && faccessat(rig.fd, "huge", F_OK, 0) < 0);
+    }
+    CHECK_INT(answer_to_records(&rig, room, batch.length - 1), FILES_ERROR);
+    CHECK_INT(answer_to_records(&rig, room, batch.length), FILES_END);
+}
+
 TEST(data_beyond_or_short_of_its_record_is_refused)
 {
     RIG(rig);

@@ -2,6 +2,8 @@
 /* What the file server does when asked nicely: every verb, as the engine speaks them. */
 #include "file_rig.h"
 
+#include <limits.h>
+
 TEST(a_file_is_read_whole_and_in_parts)
 {
     RIG(rig);
@@ -351,6 +353,89 @@ TEST(an_import_makes_what_the_records_say)
     CHECK_INT(info.st_nlink, 2);
     CHECK_INT(info.st_mtim.tv_sec, 1234567890);
     CHECK_INT(info.st_mtim.tv_nsec, 123456789);
+}
+
+/* Files of all sizes, each full of its own letter; the record `bad` cannot be had. */
+struct sizes {
+    unsigned next, count, bad;
+    char path[16];
+    size_t left;
+};
+
+static size_t size_of(unsigned number)
+{
+    static const size_t sizes[] = {0, 1, 700, 16384, 16385, 65536, 200000};
+    return sizes[number % ARRAY_SIZE(sizes)];
+}
+
+static int sizes_next(void *data, struct files_item *item, struct error *err)
+{
+    struct sizes *sizes = data;
+    if (sizes->next == sizes->count)
+        return 0;
+    if (sizes->next == sizes->bad)
+        return error_set(err, ERROR_INVALID, "no more of this");
+    (void)snprintf(sizes->path, sizeof sizes->path, "f%u", sizes->next);
+    sizes->left = size_of(sizes->next);
+    *item = (struct files_item){
+        .path = sizes->path, .target = "", .mode = S_IFREG | 0622, .size = sizes->left};
+    sizes->next++;
+    return 1;
+}
+
+static ssize_t sizes_fill(void *data, void *bytes, size_t size, struct error *err)
+{
+    struct sizes *sizes = data;
+    size_t part = sizes->left < size ? sizes->left : size;
+    if (part > 5000)
+        part = 5000; // less than is asked for
+    memset(bytes, 'a' + (int)(sizes->next % 26), part);
+    sizes->left -= part;
+    return (ssize_t)part;
+}
+
+static void check_sizes(int dir, unsigned count)
+{
+    char path[16];
+    struct stat info;
+
+    for (unsigned i = 0; i < count; i++) {
+        (void)snprintf(path, sizeof path, "f%u", i);
+        autofd fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+        CHECK(fd >= 0 && fstat(fd, &info) == 0);
+        CHECK_INT(info.st_size, size_of(i));
+        CHECK_INT(info.st_mode, S_IFREG | 0622);
+        char last = 0;
+        if (info.st_size) {
+            CHECK(pread(fd, &last, 1, info.st_size - 1) == 1);
+            CHECK_INT(last, 'a' + (int)((i + 1) % 26));
+        }
+    }
+}
+
+TEST(small_and_large_files_of_an_import_arrive_whole)
+{
+    RIG(rig);
+    struct error err = {0};
+    struct files_total total = {0};
+    struct sizes sizes = {.count = 400, .bad = UINT_MAX};
+
+    CHECK_OK(files_import(rig.conv, ".", 0, sizes_next, sizes_fill, &sizes, &total, &err), err);
+    CHECK_INT(total.items, 400);
+    check_sizes(rig.fd, 400);
+}
+
+TEST(what_came_before_a_record_that_cannot_be_had_stays)
+{
+    RIG(rig);
+    struct error err = {0};
+    struct sizes sizes = {.count = 10, .bad = 4}; // three small ones wait for company then
+
+    CHECK(files_import(rig.conv, ".", 0, sizes_next, sizes_fill, &sizes, NULL, &err) < 0);
+    CHECK_STR(err.text, "no more of this");
+    check_sizes(rig.fd, 4);
+    CHECK(faccessat(rig.fd, "f4", F_OK, 0) < 0);
+    CHECK_OK(files_stat(rig.conv, ".", true, NULL, NULL, &err), err);
 }
 
 TEST(what_was_exported_can_be_imported)
