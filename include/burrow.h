@@ -191,6 +191,16 @@ BURROW_API char *burrow_path(const char *format, ...) __attribute__((sentinel));
 
 struct burrow_stream;
 
+/*
+ * burrow_send in two halves, for whoever has something to do while the server works: all of the request is sent, and burrow_finish waits
+ * for the answer, which goes with the stream. Only burrow_finish and burrow_stream_close take a stream of burrow_send_ahead.
+ */
+BURROW_API int burrow_send_ahead(struct burrow_client *client, const char *method, const char *path,
+                                 const struct burrow_body *body, struct burrow_stream **out,
+                                 struct burrow_error *err);
+BURROW_API int burrow_finish(struct burrow_stream *stream, struct burrow_answer **out,
+                             struct burrow_error *err);
+
 /* `accept`: NULL for bytes, "application/x-ndjson" for records. The stream has a connection of its own. */
 BURROW_API int burrow_stream_open(struct burrow_client *client, const char *method,
                                   const char *path, const char *accept,

@@ -149,28 +149,57 @@ static int send_file(struct copying *copying, const char *path, int fd, const st
     return 0;
 }
 
-static ssize_t read_tar(void *context, void *to, size_t size)
-{
-    return tar_send_read(context, to, size);
-}
+/*
+ * A tree goes in parts, each an archive of its own: while the server unpacks one, the next is read and sent. Each is larger than the one
+ * before, since each costs a process of the server's. No two have a file in common, so it does not matter which is unpacked first.
+ */
+#define FIRST_PART ((uint64_t)1 << 20)
+#define LARGEST_PART ((uint64_t)256 << 20)
 
 struct sending {
     struct tar_send *tar;
     struct copying *copying;
+    uint64_t sent; // with all parts before this one
 };
 
 static ssize_t read_sending(void *context, void *to, size_t size)
 {
     struct sending *sending = context;
 
-    return read_tar(sending->tar, to, size);
+    return tar_send_read(sending->tar, to, size);
 }
 
 static void on_sending(void *context, uint64_t sent)
 {
     struct sending *sending = context;
 
-    progress_set(&sending->copying->progress, sent);
+    progress_set(&sending->copying->progress, sending->sent + sent);
+}
+
+static int send_parts(struct sending *sending, const char *target, struct burrow_error *err)
+{
+    const struct burrow_body body = {.type = "application/x-tar",
+                                     .read = read_sending,
+                                     .on_progress = on_sending,
+                                     .context = sending};
+    struct burrow_stream *before = NULL, *part = NULL; // sent, and not answered yet
+    uint64_t bytes = FIRST_PART;
+    int result = 0;
+
+    while (result == 0 && tar_send_part(sending->tar, bytes)) {
+        result = burrow_send_ahead(sending->copying->invocation->client, "PUT", target, &body,
+                                   &part, err);
+        if (result == 0 && before)
+            result = burrow_finish(take(before), NULL, err);
+        if (result == 0)
+            before = take(part);
+        sending->sent = sending->copying->progress.done;
+        bytes = bytes < LARGEST_PART ? 4 * bytes : LARGEST_PART;
+    }
+    burrow_stream_close(part);
+    if (result < 0)
+        burrow_stream_close(before);
+    return result < 0 ? -1 : burrow_finish(before, NULL, err);
 }
 
 static int send_tree(struct copying *copying, const char *local, const char *path,
@@ -182,12 +211,8 @@ static int send_tree(struct copying *copying, const char *local, const char *pat
 
     if (tar_send_new(local, NULL, NULL, &sending.tar, err) < 0)
         return -1;
-    const struct burrow_body body = {.type = "application/x-tar",
-                                     .read = read_sending,
-                                     .on_progress = on_sending,
-                                     .context = &sending};
     progress_init(&copying->progress, last_part(local), 0, copying->invocation->is_json);
-    int result = burrow_send(copying->invocation->client, "PUT", target, &body, NULL, err);
+    int result = send_parts(&sending, target, err);
     if (result < 0 && err->kind == BURROW_LOCAL) {
         int sys = err->sys;
         errno = sys;

@@ -40,6 +40,8 @@ struct tar_send {
     uint64_t left, files, bytes, skipped;
     unsigned padding;
     bool is_ended;
+    uint64_t part_bytes; // after so many this archive ends; 0: with the last entry
+    uint64_t part_sent;
 };
 
 int tar_send_new(const char *directory,
@@ -284,15 +286,26 @@ ssize_t tar_send_read(struct tar_send *tar, void *to, size_t size)
             closep(&tar->fd);
             continue;
         }
-        if (tar->depth) {
+        if (tar->is_ended)
+            break;
+        if (tar->depth && !(tar->part_bytes && tar->part_sent + filled >= tar->part_bytes)) {
             if (next_entry(tar) < 0)
                 return -1;
             continue;
         }
-        if (tar->is_ended)
-            break;
         add(tar, zeros, sizeof zeros);
         tar->is_ended = true;
     }
+    tar->part_sent += filled;
     return (ssize_t)filled;
+}
+
+bool tar_send_part(struct tar_send *tar, uint64_t bytes)
+{
+    if (tar->is_ended && !tar->depth)
+        return false;
+    tar->is_ended = false;
+    tar->part_bytes = bytes;
+    tar->part_sent = 0;
+    return true;
 }

@@ -400,7 +400,7 @@ int client_read_problem(struct burrow_stream *stream, struct burrow_error *err)
     return -1;
 }
 
-static int read_head(struct burrow_stream *stream, struct burrow_error *err)
+int client_read_head(struct burrow_stream *stream, struct burrow_error *err)
 {
     while (stream->reader.state == REPLY_HEAD) {
         if (client_read_more(stream, false, err) < 0)
@@ -416,9 +416,9 @@ static int read_head(struct burrow_stream *stream, struct burrow_error *err)
     return 0;
 }
 
-int client_begin(struct burrow_client *client, const char *method, const char *path,
-                 const char *accept, const struct burrow_body *body, struct burrow_stream **out,
-                 struct burrow_error *err)
+int client_send(struct burrow_client *client, const char *method, const char *path,
+                const char *accept, const struct burrow_body *body, struct burrow_stream **out,
+                struct burrow_error *err)
 {
     struct burrow_stream *stream = xnew(struct burrow_stream);
     struct burrow_error answer;
@@ -426,16 +426,29 @@ int client_begin(struct burrow_client *client, const char *method, const char *p
     stream->client = client;
     reply_reader_init(&stream->reader, strcmp(method, "HEAD") == 0);
     int result = client_connect(client, &stream->wire, err);
-    if (result == 0) {
+    if (result == 0)
         result = send_request(client, stream->wire, method, path, accept, body, err);
-        // a server that refuses early answers, and then reads no more
-        if (result < 0 && err->kind == BURROW_BROKEN && read_head(stream, &answer) < 0 &&
-            answer.status)
-            *err = answer;
-        else if (result == 0)
-            result = read_head(stream, err);
-    }
+    // a server that refuses early answers, and then reads no more
+    if (result < 0 && stream->wire && err->kind == BURROW_BROKEN &&
+        client_read_head(stream, &answer) < 0 && answer.status)
+        *err = answer;
     if (result < 0) {
+        burrow_stream_close(stream);
+        return -1;
+    }
+    *out = stream;
+    return 0;
+}
+
+int client_begin(struct burrow_client *client, const char *method, const char *path,
+                 const char *accept, const struct burrow_body *body, struct burrow_stream **out,
+                 struct burrow_error *err)
+{
+    struct burrow_stream *stream = NULL;
+
+    if (client_send(client, method, path, accept, body, &stream, err) < 0)
+        return -1;
+    if (client_read_head(stream, err) < 0) {
         burrow_stream_close(stream);
         return -1;
     }

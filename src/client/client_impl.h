@@ -36,6 +36,12 @@ int client_begin(struct burrow_client *client, const char *method, const char *p
                  const char *accept, const struct burrow_body *body, struct burrow_stream **out,
                  struct burrow_error *err);
 
+/* Its two halves: the answer's head is not read by the first. */
+int client_send(struct burrow_client *client, const char *method, const char *path,
+                const char *accept, const struct burrow_body *body, struct burrow_stream **out,
+                struct burrow_error *err);
+int client_read_head(struct burrow_stream *stream, struct burrow_error *err);
+
 /* A connection: that of a request before, or a new one. */
 int client_connect(struct burrow_client *client, struct wire **out, struct burrow_error *err);
 /* The request's head into `to`: method, path and the headers that every request has, without the empty line at its end. */

@@ -163,20 +163,36 @@ static int read_all(struct burrow_stream *stream, struct buffer *text, struct bu
     }
 }
 
+int burrow_send_ahead(struct burrow_client *client, const char *method, const char *path,
+                      const struct burrow_body *body, struct burrow_stream **out,
+                      struct burrow_error *err)
+{
+    return client_send(client, method, path, NULL, body, out, err);
+}
+
+int burrow_finish(struct burrow_stream *stream, struct burrow_answer **out,
+                  struct burrow_error *err)
+{
+    autobuffer text = {.maximum = ANSWER_MAX};
+    int result = client_read_head(stream, err);
+
+    if (result == 0)
+        result = read_all(stream, &text, err);
+    burrow_stream_close(stream);
+    if (result == 0 && out)
+        result = client_answer_new(&text, out, err);
+    return result;
+}
+
 int burrow_send(struct burrow_client *client, const char *method, const char *path,
                 const struct burrow_body *body, struct burrow_answer **out,
                 struct burrow_error *err)
 {
     struct burrow_stream *stream = NULL;
-    autobuffer text = {.maximum = ANSWER_MAX};
 
-    if (client_begin(client, method, path, NULL, body, &stream, err) < 0)
+    if (burrow_send_ahead(client, method, path, body, &stream, err) < 0)
         return -1;
-    int result = read_all(stream, &text, err);
-    burrow_stream_close(stream);
-    if (result == 0 && out)
-        result = client_answer_new(&text, out, err);
-    return result;
+    return burrow_finish(stream, out, err);
 }
 
 int burrow_ask(struct burrow_client *client, const char *method, const char *path, const char *json,

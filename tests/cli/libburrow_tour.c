@@ -126,6 +126,24 @@ static void streams(struct burrow_client *client, const char *sandbox)
     free(path);
 }
 
+/* Two requests under way at once, answered in either order; one that nobody waits for. */
+static void sent_ahead(struct burrow_client *client, const char *sandbox)
+{
+    struct burrow_stream *first = NULL, *second = NULL, *third = NULL;
+    struct burrow_answer *answer = NULL;
+    char *path = burrow_path("/sandboxes/%s", sandbox, NULL);
+
+    WANT(burrow_send_ahead(client, "GET", path, NULL, &first, &err) == 0);
+    WANT(burrow_send_ahead(client, "GET", "/sandboxes/sbx_nothing", NULL, &second, &err) == 0);
+    WANT(burrow_send_ahead(client, "GET", path, NULL, &third, &err) == 0);
+    WANT(burrow_finish(second, &answer, &err) < 0 && err.status == 404 && !answer);
+    WANT(burrow_finish(first, &answer, &err) == 0);
+    WANT(burrow_get(burrow_answer_value(answer), "id"));
+    burrow_answer_free(answer);
+    burrow_stream_close(third);
+    free(path);
+}
+
 static void snapshots(struct burrow_client *client, const char *sandbox)
 {
     const char *const look[] = {"cat", "/kept", NULL}, *const keep[] = {"sh", "-c", "echo k >/kept",
@@ -209,6 +227,7 @@ int main(void)
     files(client, id);
     commands(client, "tour");
     streams(client, id);
+    sent_ahead(client, id);
     snapshots(client, id);
     WANT(burrow_sandbox_pause(client, id, &err) == 0 &&
          burrow_sandbox_resume(client, id, &err) == 0);

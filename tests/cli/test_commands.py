@@ -232,6 +232,32 @@ def test_fs_copies_trees(burrow, work, tmp_path):
     assert os.readlink(tmp_path / "back" / "link") == "empty"
 
 
+def test_fs_copies_trees_of_several_parts(burrow, work, tmp_path):
+    """One mebibyte first, four with the next, and so on: the last file of a part, and one larger than a part, are whole."""
+    tree = tmp_path / "tree"
+    sizes = [1, 511, 512, 513, 40000, 300000, 1 << 20, 3 << 20]
+    for number in range(60):
+        path = tree / f"d{number % 7}" / f"e{number % 3}" / f"f{number}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.urandom(64) * (sizes[number % len(sizes)] // 64) + b"x" * (sizes[number % len(sizes)] % 64))
+    told = burrow.json("fs", "cp", "-r", tree, f"{work}:/workspace/parts")
+    assert told["filesTransferred"] == 60 and told["bytesTransferred"] == sum(path.stat().st_size for path in tree.rglob("f*"))
+    burrow("fs", "cp", "-r", f"{work}:/workspace/parts", tmp_path / "back")
+    assert subprocess.run(["diff", "-r", tree, tmp_path / "back"]).returncode == 0
+
+
+def test_a_part_that_does_not_fit_is_told(burrow, tmp_path):
+    """The first part lands, one of the next does not: no success, the sandbox's limit in the sentence, and what landed stays."""
+    sandbox = burrow.json("create", "--disk", "32Mi", "--idle-timeout", "10m")["sandboxId"]
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for number in range(48):
+        (tree / f"f{number}").write_bytes(os.urandom(1 << 20))
+    assert "disk" in burrow.error("fs", "cp", "-r", tree, f"{sandbox}:/tmp/parts", code=7)
+    assert burrow.text("exec", sandbox, "--", "sh", "-c", "ls /tmp/parts | head -n 1 | cut -c1") == "f\n"
+    burrow("delete", sandbox, "--confirm")
+
+
 def test_fs_lists_makes_and_removes(burrow, work):
     burrow("fs", "mkdir", work, "/workspace/data/processed", "-p")
     burrow("exec", work, "--", "touch", "/workspace/data/processed/f")
