@@ -17,6 +17,9 @@ enum execution_kind {
     EXECUTION_CONTEXT, // an interpreter that waits for code; what merely waits does not keep a sandbox from being idle
 };
 
+/* The tag of a context that a stranger made (core/account/actor.h); one without a key that has it is no run of anybody's. */
+#define EXECUTION_STRANGER "stranger"
+
 /* What people call it. */
 static inline const char *execution_kind_noun(enum execution_kind kind)
 {

@@ -8,6 +8,7 @@
 #include "store/usage_impl.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const kind_names[] = {
     [EXECUTION_COMMAND] = "execution",
@@ -165,6 +166,13 @@ int store_execution_get(struct store *store, const char *id, struct execution_re
     return record_get(store, &execution_table, "id = $1", &arg, 1, id, out, err);
 }
 
+/* The same condition is in store_usage_runs. */
+static bool is_nobodys(const struct execution_record *record)
+{
+    return record->kind == EXECUTION_CONTEXT && !record->key_id && record->tag &&
+           strcmp(record->tag, EXECUTION_STRANGER) == 0;
+}
+
 static int end_once(struct store_call *call, const struct execution_record *record, unsigned parts,
                     unsigned from, struct error *err)
 {
@@ -172,13 +180,14 @@ static int end_once(struct store_call *call, const struct execution_record *reco
 
     if (store_call_begin(call, STORE_FAST, err) < 0 ||
         record_update_in(call, &execution_table, record, parts, from, err) < 0 ||
-        usage_day_add(call, record->sandbox_id, record->key_id ? record->key_id : "",
-                      record->created_at, &one, 0, err) < 0)
+        (!is_nobodys(record) &&
+         usage_day_add(call, record->sandbox_id, record->key_id ? record->key_id : "",
+                       record->created_at, &one, 0, err) < 0))
         return -1;
     return store_call_done(call, err);
 }
 
-/* It has run, and counts among the runs of its day. */
+/* It has run, and counts among the runs of its day unless it is nobody's. */
 static int end_execution(struct store *store, const struct execution_record *record, unsigned parts,
                          unsigned from, struct error *err)
 {

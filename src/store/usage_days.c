@@ -3,6 +3,7 @@
 #include "store/usage_days.h"
 
 #include "base/mem.h"
+#include "model/execution.h"
 #include "store/sql_query.h"
 #include "store/tables.h"
 #include "store/usage_impl.h"
@@ -62,7 +63,8 @@ int store_usage_runs(struct store *store, const char *organisation, const char *
                          : "SELECT CAST(coalesce((SELECT sum(runs) FROM usage_days WHERE "
                            "organisation = $1 AND day_at = $2), 0) + "
                            "(SELECT count(*) FROM executions WHERE ended_at = 0 AND organisation = "
-                           "$1 AND created_at >= $2) AS BIGINT)",
+                           "$1 AND created_at >= $2 AND (key_id IS NOT NULL OR kind <> 'context' "
+                           "OR coalesce(tag, '') <> '" EXECUTION_STRANGER "')) AS BIGINT)",
                   args, key_id ? 3 : 2, store_take_number, &runs, NULL, err) < 0)
         return error_wrap(err, "count the runs of a day");
     *out = runs;

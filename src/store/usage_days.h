@@ -7,7 +7,7 @@
 #include "model/usage.h"
 #include "store/store.h"
 
-/* Commands that this key (NULL: anybody of the organisation) has run since `day`, also those that run now. */
+/* Commands that this key (NULL: anybody of the organisation) has run since `day`, also those that run now; no stranger's. */
 int store_usage_runs(struct store *store, const char *organisation, const char *key_id, int64_t day,
                      int64_t *out, struct error *err);
 

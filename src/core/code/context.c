@@ -19,8 +19,7 @@
 #define PREFIX "burrow-context-"
 #define START_MS 60000 // until an interpreter listens, on a machine that does other things
 #define END_MS 2000    // until the end of one is known
-#define OPEN_TAG "stranger"
-#define KEPT 64 // ended ones that are looked through for one to start anew
+#define KEPT 64        // ended ones that are looked through for one to start anew
 
 static const enum execution_kind context_kind = EXECUTION_CONTEXT;
 
@@ -105,7 +104,7 @@ static bool describe(const struct execution_record *record, struct context_info 
     (void)snprintf(out->execution_id, sizeof out->execution_id, "%s", record->id);
     out->directory = record->command.directory ? xstrdup(record->command.directory) : NULL;
     out->user = record->command.user ? xstrdup(record->command.user) : NULL;
-    out->is_open = record->tag && strcmp(record->tag, OPEN_TAG) == 0;
+    out->is_open = record->tag && strcmp(record->tag, EXECUTION_STRANGER) == 0;
     out->is_running = record->state == EXECUTION_RUNNING && !record->stop_at;
     out->created_at = record->created_at;
     return true;
@@ -237,7 +236,7 @@ static int start(struct contexts *contexts, const struct actor *actor, struct sa
         .input = driver.script,
         .input_length = driver.length,
         .is_counted = is_counted,
-        .tag = info->is_open ? OPEN_TAG : NULL,
+        .tag = info->is_open ? EXECUTION_STRANGER : NULL,
         .output_cap_bytes = 64 << 10, // what it says of itself: not what code writes
     };
     struct execution_info started __attribute__((cleanup(execution_info_clear))) = {0};

@@ -594,3 +594,44 @@ TEST(days_are_added_up_when_they_are_old_and_forgotten_later)
     CHECK_OK(store_usage_runs(store, ORGANISATION, "k", 20 * day, &runs, &err), err);
     CHECK_INT(runs, 4);
 }
+
+static int64_t runs_of_all(struct store *store)
+{
+    int64_t runs = -1;
+    struct error err = {0};
+
+    CHECK_OK(store_usage_runs(store, ORGANISATION, NULL, NOW - NOW % 86400000, &runs, &err), err);
+    return runs;
+}
+
+/* Whether it is a run of the organisation's, while it runs and after. */
+static void check_counts(struct execution_record record, bool is_counted)
+{
+    struct store *store = store_with_sandbox();
+    struct error err = {0};
+
+    record.started_at = NOW;
+    CHECK_OK(store_execution_add(store, &record, &err), err);
+    CHECK_INT(runs_of_all(store), is_counted);
+    record.state = EXECUTION_COMPLETED;
+    record.ended_at = NOW + 5;
+    CHECK_OK(store_execution_update(store, &record, EXECUTION_PART_STATE, EXECUTION_OPEN, &err),
+             err);
+    CHECK_INT(runs_of_all(store), is_counted);
+}
+
+TEST(a_context_of_a_stranger_is_no_run_of_the_organisation)
+{
+    struct execution_record record = fixture_execution("e", "s");
+
+    record.key_id = NULL;
+    record.tag = EXECUTION_STRANGER;
+    check_counts(record, true); // a command that its caller calls so
+    record.kind = EXECUTION_CONTEXT;
+    check_counts(record, false);
+    record.tag = NULL;
+    check_counts(record, true);
+    record.tag = EXECUTION_STRANGER;
+    record.key_id = "k";
+    check_counts(record, true); // somebody with a key has started it anew
+}
