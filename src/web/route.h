@@ -28,7 +28,7 @@ enum route_lane {
 enum route_access {
     ACCESS_KEY,  // a valid key, or the local socket
     ACCESS_OPEN, // no key is looked at; what is named in the path is the right
-    ACCESS_ANY,  // nobody is refused; whoever has shown a good key is told more (call->is_known)
+    ACCESS_ANY, // nobody is refused for his key; whoever has shown a good one is told more (call->is_known)
 };
 
 /* Who gets to it at all of those that may not have everything. */

@@ -290,7 +290,8 @@ static int find_actor(struct call_work *work, struct error *err)
         return 0;
     int status =
         auth_of(call->front)->check(work->settings->core, call->request, &call->actor, err);
-    if (status < 0 && call->route->access != ACCESS_ANY)
+    // Who cannot be looked up for now may be anybody, and is not nobody.
+    if (status < 0 && (call->route->access != ACCESS_ANY || error_is_fault(err)))
         return -1;
     call->is_known = status == 0;
     work->has_actor = true;

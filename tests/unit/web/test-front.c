@@ -98,6 +98,10 @@ static enum key_known check_quick(struct core *core, const struct http_request *
 static int check(struct core *core, const struct http_request *request, struct actor *out,
                  struct error *err)
 {
+    if (strcmp(find_badge(request), "unreadable") == 0)
+        return error_set(err, ERROR_SYSTEM, "the list of badges cannot be read");
+    if (strcmp(find_badge(request), "wrong") == 0)
+        return error_refuse(err, ERROR_UNAUTHORIZED, "badge", "nobody's badge");
     return check_quick(core, request, out) == KEY_VALID ? 0 : -1;
 }
 
@@ -115,6 +119,7 @@ static const struct front_auth by_badge = {
 };
 static const struct route routes[] = {
     {"GET", "/who", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, say_who, "who is asking"},
+    {"GET", "/door", ROUTE_QUICK, ACCESS_ANY, BODY_NONE, say_who, "who is asking, if anybody"},
     {"GET", "/version", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, say_who, "another front's path"},
     {0},
 };
@@ -165,4 +170,17 @@ TEST(requests_for_its_hosts_are_its_alone_and_others_are_not)
     CHECK_INT(get(fixture, "/health", "a.badge.example", "x", &answer), 418);
     CHECK_INT(get(fixture, "/who", "elsewhere.example", "x", &answer), 418);
     CHECK_STR(answer.body.data, "there is nothing at '/who'");
+}
+
+TEST(whoever_cannot_be_looked_up_is_not_taken_for_nobody)
+{
+    autoptr(front_fixture) fixture = front_fixture_new(&options);
+    autoanswer answer = {0};
+
+    CHECK_INT(get(fixture, "/door", "a.badge.example", "seven", &answer), 200);
+    CHECK_STR(answer.body.data, "seven");
+    CHECK_INT(get(fixture, "/door", "a.badge.example", "wrong", &answer), 200);
+    CHECK_INT(answer.body.length, 0);
+    CHECK_INT(get(fixture, "/door", "a.badge.example", "unreadable", &answer), 418);
+    CHECK_STR(answer.body.data, "the list of badges cannot be read");
 }
