@@ -65,13 +65,14 @@ int store_port_change(struct store *store, const struct port_record *record, str
                            args, ARRAY_SIZE(args), NULL, err);
 }
 
-int store_port_end_token(struct store *store, const char *id, int64_t now, struct error *err)
+int store_port_end_token(struct store *store, const char *id, const char *key_id, int64_t now,
+                         struct error *err)
 {
-    struct sql_value args[] = {sql_text(id), sql_number(now)};
+    struct sql_value args[] = {sql_text(id), sql_number(now), sql_text(key_id)};
 
     return store_run_alone(store, STORE_DURABLE,
                            "UPDATE exposed_ports SET token_expires_at = $2 WHERE id = $1 AND "
-                           "(token_expires_at = 0 OR token_expires_at > $2)",
+                           "key_id = $3 AND (token_expires_at = 0 OR token_expires_at > $2)",
                            args, ARRAY_SIZE(args), NULL, err);
 }
 

@@ -35,8 +35,9 @@ void port_list_clear(struct port_list *list);
 int store_port_put(struct store *store, const struct port_record *record, struct error *err);
 /* Writes protocol, host port, privacy and token. */
 int store_port_change(struct store *store, const struct port_record *record, struct error *err);
-/* Its token is good no longer than that. */
-int store_port_end_token(struct store *store, const char *id, int64_t now, struct error *err);
+/* Its token is good no longer than that, where it is still this key's. */
+int store_port_end_token(struct store *store, const char *id, const char *key_id, int64_t now,
+                         struct error *err);
 /* All of this node, released ones too; the oldest first. */
 int store_port_list(struct store *store, struct port_list *out, struct error *err);
 int store_port_release(struct store *store, const char *id, int64_t now, struct error *err);

@@ -217,7 +217,11 @@ static int make(struct exposure *exposure, const struct actor *actor,
     make_token(exposure, request);
     if (needs_host_port(exposure, request) && open_host_port(exposure, err) < 0)
         return -1;
-    return put(exposure, actor, request, err) < 0 || show(exposure, err) < 0 ? -1 : 0;
+    if (put(exposure, actor, request, err) < 0 || show(exposure, err) < 0)
+        return -1;
+    if (exposure->record.key_id) // whoever ended it meanwhile has not seen this one
+        ports_end_tokens(exposure->ports, exposure->record.key_id);
+    return 0;
 }
 
 /* Where it was open to all and is private now, those who are in are put out. */

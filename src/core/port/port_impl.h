@@ -59,6 +59,9 @@ struct ports {
     bool has_host;
 };
 
+/* Where this key is over, tokens that it made end. Waits for the database. */
+void ports_end_tokens(struct ports *ports, const char *key_id);
+
 struct exposed *exposed_new(const char *sandbox_id, uint16_t port);
 void exposed_put_info(const struct exposed *exposed, struct port_info *out); // under the lock
 

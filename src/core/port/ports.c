@@ -315,21 +315,19 @@ static struct exposed *end_one(struct ports *ports, struct exposed **all, size_t
 
 static size_t copy_all(struct ports *ports, struct exposed ***out);
 
-static void end_tokens(void *data)
+void ports_end_tokens(struct ports *ports, const char *key_id)
 {
-    autofree struct ended_key *ended = data;
-    struct ports *ports = ended->ports;
     autofree struct exposed **all = NULL;
     int64_t now = (int64_t)clock_wall_ms();
     struct exposed *exposed;
     size_t place = 0;
 
-    if (!is_key_over(ports, ended->id))
+    if (!is_key_over(ports, key_id))
         return;
     size_t count = copy_all(ports, &all);
-    while ((exposed = end_one(ports, all, count, &place, ended->id, now))) {
+    while ((exposed = end_one(ports, all, count, &place, key_id, now))) {
         struct error err = {0};
-        if (store_port_end_token(ports->store, exposed->id, now, &err) < 0)
+        if (store_port_end_token(ports->store, exposed->id, key_id, now, &err) < 0)
             log_warn("the end of a port's token could not be recorded",
                      F("error", (const char *)err.text)); // the next server looks at its key
         exposed_free(exposed);
@@ -338,13 +336,20 @@ static void end_tokens(void *data)
         exposed_free(all[i]);
 }
 
+static void on_ended_key(void *data)
+{
+    autofree struct ended_key *ended = data;
+
+    ports_end_tokens(ended->ports, ended->id);
+}
+
 void ports_look_at_key(struct ports *ports, const char *key_id)
 {
     struct ended_key *ended = xnew(struct ended_key);
 
     ended->ports = ports;
     (void)snprintf(ended->id, sizeof ended->id, "%s", key_id);
-    workers_run(ports->sandboxes->remover, WORKERS_SLOW, end_tokens, ended);
+    workers_run(ports->sandboxes->recorders, WORKERS_SLOW, on_ended_key, ended);
 }
 
 // ---- opening and closing ----
