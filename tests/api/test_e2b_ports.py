@@ -3,7 +3,7 @@
 import pytest
 
 import e2b as protocol
-from client import Raw, until
+from client import Client, Raw, until
 from ports import PORT, SOURCE, WebSocket
 
 
@@ -129,6 +129,24 @@ def test_private_ports_open_for_their_own_token_alone(e2b, new, site):
     assert ask(private).status == 200
     assert e2b.put(f"/sandboxes/{private.id}/network", json={"allow_internet_access": False, "allowPublicTraffic": False}).status == 204
     assert ask(private).status == 403 and ask(private, E2b_Traffic_Access_Token=token).status == 200
+
+
+def test_the_token_of_the_traffic_is_the_sandboxes_and_no_keys(api):
+    key = api.post("/api/v1/keys", {"scopes": ["read", "run", "manage", "organisation"]}).json
+    private = protocol.E2b(api.port, key["key"]).create(timeout=3600, network={"allowPublicTraffic": False})
+    path = f"/api/v1/sandboxes/sbx_{private.id}"
+
+    def ended():
+        return {one["port"] for one in api.get(f"{path}/ports").json["items"] if one.get("tokenExpiresAt")}
+
+    try:
+        made = Client(api.port, key["key"]).post(f"{path}/ports", {"port": PORT, "private": True})
+        assert made.status in (200, 201), str(made)
+        assert api.delete(f"/api/v1/keys/{key['id']}").status == 204
+        until(ended, "the token that the key made to end")
+        assert ended() == {PORT}
+    finally:
+        api.delete(path)
 
 
 def test_ports_of_others_are_not_opened_by_the_headers(api, e2b):

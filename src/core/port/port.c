@@ -149,7 +149,8 @@ static int put(struct exposure *exposure, const struct actor *actor,
     record->port = exposed->port;
     record->protocol = request->protocol;
     record->is_private = request->is_private;
-    record->key_id = request->is_private && *actor->key_id ? actor->key_id : NULL;
+    bool has_key = request->is_private && !request->has_own_secret && *actor->key_id;
+    record->key_id = has_key ? actor->key_id : NULL;
     record->created_at = exposed->created_at;
     if (exposure->is_new)
         return store_port_put(store, record, err);

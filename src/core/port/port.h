@@ -50,6 +50,8 @@ struct port_request {
     enum port_protocol protocol;
     bool is_private;
     int64_t token_ms; // how long its token is good; 0: as long as the port is exposed
+    bool
+        has_own_secret; // whoever exposes it lets in by a secret of its own: nobody is told the token, which ends with no key
 };
 
 /* Loads what the store knows; those of sandboxes that are over are given up. After adoption. */
@@ -61,7 +63,7 @@ void ports_free(struct ports *ports);
 int port_check(const struct port_request *request, struct error *err);
 
 /*
- * Exposes it; once this returns, its address works. A token ends with the actor's key. One that is exposed already gets what is asked for now: a new token where it is
+ * Exposes it; once this returns, its address works. A token ends with the actor's key (but for has_own_secret). One that is exposed already gets what is asked for now: a new token where it is
  * private. ERROR_FULL, noun "port": there are too many of this sandbox, or no port of the machine is left.
  */
 int port_expose(struct ports *ports, const struct actor *actor, const char *sandbox_id,

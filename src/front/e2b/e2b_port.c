@@ -22,7 +22,7 @@
 int e2b_ports_open(struct call *call, const char *sandbox_id, bool is_private, struct error *err)
 {
     const struct port_request all = {
-        .port = PORT_ALL, .protocol = PORT_HTTP, .is_private = is_private};
+        .port = PORT_ALL, .protocol = PORT_HTTP, .is_private = is_private, .has_own_secret = true};
     struct port_info ignored; // its token is told to nobody: theirs is a seal
 
     return port_expose(call->core->ports, &call->actor, sandbox_id, &all, &ignored, err);

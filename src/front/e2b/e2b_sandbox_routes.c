@@ -249,8 +249,10 @@ static int make(struct call *call, int64_t usual_timeout_s, struct error *err)
         .user = about.user,
         .directory = about.directory,
     };
-    const struct port_request all_ports = {
-        .port = PORT_ALL, .protocol = PORT_HTTP, .is_private = kept.is_private};
+    const struct port_request all_ports = {.port = PORT_ALL,
+                                           .protocol = PORT_HTTP,
+                                           .is_private = kept.is_private,
+                                           .has_own_secret = true};
     struct port_info exposed; // a token in it is told to nobody: theirs is a seal
     struct sandbox_request request = {
         .metadata = metadata,

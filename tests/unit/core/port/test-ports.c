@@ -144,3 +144,15 @@ TEST(the_end_of_one_key_is_not_recorded_for_the_token_of_another)
     CHECK_INT(fixture_number(core->store, "SELECT token_expires_at FROM exposed_ports"), NOW);
     close_ports();
 }
+
+TEST(what_is_opened_by_another_secret_ends_with_no_key)
+{
+    open_ports();
+    struct actor actor = make_key();
+    expose(&actor, (struct port_request){.has_own_secret = true});
+    end_key(&actor);
+    ports_look_at_key(ports, actor.key_id);
+    finish_recorders();
+    CHECK(!is_token_over());
+    close_ports();
+}
