@@ -8,6 +8,7 @@
 #include "core/event/event.h"
 #include "core/account/account_info_impl.h"
 #include "core/account/key_bounds.h"
+#include "core/account/quota.h"
 
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -289,7 +290,7 @@ static bool may_be_less(const struct key_change *change, const struct key_record
 {
     return change->has_selector || change->has_tools || change->has_runtimes ||
            change->has_network || change->has_network_allow ||
-           memcmp(&before->quota, &after->quota, sizeof before->quota) != 0 ||
+           quota_is_less(&after->quota, &before->quota) ||
            (scopes_read(before->scopes) & ~scopes_read(after->scopes));
 }
 

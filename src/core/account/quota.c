@@ -86,6 +86,16 @@ static int64_t figure_of(const struct quota *quota, const struct figure *figure)
     return *(const int64_t *)((const char *)quota + figure->at);
 }
 
+bool quota_is_less(const struct quota *bounds, const struct quota *before)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
+        int64_t bound = figure_of(bounds, &figures[i]), old = figure_of(before, &figures[i]);
+        if (bound && (!old || bound < old))
+            return true;
+    }
+    return false;
+}
+
 static struct quota amounts_of(const struct limits *limits, int64_t sandboxes)
 {
     return (struct quota){.sandboxes = sandboxes,

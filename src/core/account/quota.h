@@ -10,6 +10,9 @@
 #include "base/limits.h"
 #include "core/account/account.h"
 
+/* Whether any bound is narrower than in `before`. */
+bool quota_is_less(const struct quota *bounds, const struct quota *before);
+
 /* What one sandbox takes, of whom. */
 struct quota_share {
     char key_id[ID_TEXT]; // "": no key's

@@ -207,6 +207,54 @@ TEST(ends_of_other_keys_do_not_put_off_that_one_is_told_of)
     key_watch_ends(accounts, NULL, NULL);
 }
 
+static void set_quota(struct accounts *accounts, const char *id, struct quota quota)
+{
+    const struct key_change change = {.has_quota = true, .quota = quota};
+    autoclear(key_info) changed = {0};
+    struct actor root;
+    struct error err = {0};
+
+    accounts_local_actor(accounts, &root);
+    CHECK_OK(key_change(accounts, &root, id, &change, &changed, &err), err);
+}
+
+struct order {
+    char ids[2][ID_TEXT];
+    atomic_int n_told[2];
+};
+
+static void on_ended_in_order(void *data, const char *key_id, const char *token_id)
+{
+    struct order *order = data;
+
+    for (size_t i = 0; !token_id && i < ARRAY_SIZE(order->ids); i++) {
+        if (strcmp(key_id, order->ids[i]) == 0)
+            atomic_fetch_add(&order->n_told[i], 1);
+    }
+}
+
+TEST(a_key_that_may_have_more_is_not_cut_off)
+{
+    autoptr(accounts) accounts = open_keys();
+    struct order order = {0};
+    char text[KEY_TEXT];
+
+    make(accounts, "more", text, order.ids[0]);
+    make(accounts, "less", text, order.ids[1]);
+    for (size_t i = 0; i < 2; i++)
+        set_quota(accounts, order.ids[i], (struct quota){.sandboxes = 2, .runs_per_day = 5});
+    key_watch_ends(accounts, on_ended_in_order, &order);
+    set_quota(accounts, order.ids[0], (struct quota){.sandboxes = 3, .runs_per_day = 5});
+    set_quota(accounts, order.ids[0], (struct quota){.sandboxes = 3}); // no bound is more than any
+    set_quota(accounts, order.ids[1], (struct quota){.sandboxes = 9, .runs_per_day = 4});
+    uint64_t deadline = clock_monotonic_ms() + 60000;
+    while (!atomic_load(&order.n_told[1]) && clock_monotonic_ms() < deadline)
+        (void)usleep(1000);
+    CHECK_INT(atomic_load(&order.n_told[1]), 1);
+    CHECK_INT(atomic_load(&order.n_told[0]), 0); // those before it would have been told first
+    key_watch_ends(accounts, NULL, NULL);
+}
+
 TEST(a_key_is_revoked_by_what_lists_show_of_it)
 {
     autoptr(accounts) accounts = open_keys();
