@@ -64,7 +64,7 @@ static const char *const count_queries[][3] = {
          "SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE state = 'building' AND organisation "
          "= $2 LIMIT $1) AS found",
          "SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE state = 'building' AND organisation "
-         "= $2 AND member = $3 LIMIT $1) AS found"},
+         "= $2 AND coalesce(member, '') = $3 LIMIT $1) AS found"},
 };
 
 int store_count_kept(struct store *store, enum store_kept kind, const char *organisation,

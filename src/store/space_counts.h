@@ -30,7 +30,7 @@ enum store_kept {
     KEPT_BUILDS, // of snapshots, announced or under way
 };
 
-/* How many there are, of the organisation and member (each NULL: of all), counted up to `enough`. */
+/* How many there are, of the organisation and member (each NULL: of all; "" of builds: those that are no member's), counted up to `enough`. */
 int store_count_kept(struct store *store, enum store_kept kind, const char *organisation,
                      const char *member, int64_t enough, int64_t *out, struct error *err);
 

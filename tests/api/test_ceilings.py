@@ -210,6 +210,24 @@ def test_one_owner_announces_so_many_builds_and_no_more(api):
             api.delete(f"/api/v1/keys/{key['id']}")
 
 
+def test_builds_of_owners_are_not_counted_for_keys_that_are_nobodys(api):
+    keys = [api.post("/api/v1/keys", {"owner": f"owner-{number}"}).json for number in range(4)]
+    before, Client.on_answer = Client.on_answer, None
+    try:
+        for key in keys:
+            answers = [Client(api.port, key["key"]).post("/v3/templates", {"name": f"flood-{number}"}) for number in range(16)]
+            assert [answer.status for answer in answers] == [202] * 16, [str(answer) for answer in answers]
+        own = api.post("/v3/templates", {"name": "nobodys"})
+        assert own.status == 202, str(own)
+        assert api.delete("/templates/nobodys").status == 204
+    finally:
+        Client.on_answer = before
+        for key in keys:
+            for number in range(16):
+                Client(api.port, key["key"]).delete(f"/templates/flood-{number}")
+            api.delete(f"/api/v1/keys/{key['id']}")
+
+
 def test_one_sandbox_cannot_ask_for_the_processes_of_all(api):
     limits = api.get("/api/v1/system/limits").json
     together, one = limits["server"]["maxProcesses"], limits["sandbox"]["maxProcesses"]

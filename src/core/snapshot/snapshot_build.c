@@ -72,8 +72,8 @@ static int check_builds(struct snapshots *snapshots, const struct actor *actor, 
     int64_t most = owner.member ? BUILDS_OF_OWNER : BUILDS_OF_NOBODY, have = 0;
 
     if (snapshot_build_expire(snapshots, err) < 0 ||
-        store_count_kept(snapshots->store, KEPT_BUILDS, owner.organisation, owner.member, most,
-                         &have, err) < 0)
+        store_count_kept(snapshots->store, KEPT_BUILDS, owner.organisation,
+                         owner.member ? owner.member : "", most, &have, err) < 0)
         return -1;
     if (have < most)
         return 0;
