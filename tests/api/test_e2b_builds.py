@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Templates that are built by steps, by hand: what is refused, hostile uploads, restarts, images, who sees what."""
+import contextlib
 import gzip
 import hashlib
 import json
 import pathlib
+import sqlite3
 import subprocess
 
 import pytest
@@ -128,6 +130,18 @@ def test_builds_that_are_refused_can_still_be_begun(e2b, body, word):
     answer = e2b.post(f"/v2{path}", body)
     assert answer.status == 400 and word in answer.json["message"], str(answer)
     assert e2b.get(f"{path}/status").json["status"] == "waiting"
+
+
+def test_a_build_whose_files_are_being_uploaded_is_not_given_up(server, e2b):
+    paths = [announce(e2b, name) for name in ("uploading", "forgotten")]
+    assert e2b.get(f"/templates/uploading/files/{HASH}").status == 201
+    ids = ", ".join(f"'{path.rsplit('/', 1)[1]}'" for path in paths)
+    with contextlib.closing(sqlite3.connect(server.data / "burrow.db", isolation_level=None, timeout=60)) as database:
+        database.execute(f"UPDATE snapshots SET created_at = created_at - 1200000, updated_at = updated_at - 1200000 WHERE id IN ({ids})")  # 20 minutes
+    announce(e2b, "another")  # those that are over are looked for here
+    assert [e2b.get(f"{path}/status").status for path in paths] == [200, 404]
+    assert begin(e2b, paths[0], run("true")).status == 202
+    assert finish(e2b, paths[0])["status"] == "ready"
 
 
 def test_builds_are_found_by_their_owner_and_begun_once(server, e2b):

@@ -101,6 +101,9 @@ int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
  * secret is not its own; ERROR_STATE, noun "snapshot": it is not being built any more, or was announced more than an hour ago. */
 int snapshot_build_check(struct snapshots *snapshots, const struct actor *actor, const char *id,
                          const char *secret, struct error *err);
+/* The same from who uploads files for the actor's own builds of this name. */
+int snapshot_build_go_on(struct snapshots *snapshots, const struct actor *actor, const char *name,
+                         struct error *err);
 /* By the actor (secret NULL), or by whoever knows the secret (actor NULL). `archive_fd` is a tar.gz. */
 int snapshot_build_upload(struct snapshots *snapshots, const struct actor *actor, const char *id,
                           const char *secret, int archive_fd, struct error *err);

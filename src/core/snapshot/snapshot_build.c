@@ -202,6 +202,26 @@ int snapshot_build_check(struct snapshots *snapshots, const struct actor *actor,
                                          : -1;
 }
 
+int snapshot_build_go_on(struct snapshots *snapshots, const struct actor *actor, const char *name,
+                         struct error *err)
+{
+    const struct snapshot_filter filter = {.owner = actor_own(actor),
+                                           .is_own = true,
+                                           .name = name,
+                                           .states = snapshot_in(SNAPSHOT_BUILDING),
+                                           .page = {.limit = PAGE}};
+    autosnapshots found = {0};
+
+    if (store_snapshot_list(snapshots->store, &filter, &found, err) < 0)
+        return -1;
+    for (size_t i = 0; i < found.count; i++) {
+        if (found.rows[i].updated_at == found.rows[i].created_at &&
+            mark_begun(snapshots, &found.rows[i], err) < 0 && !error_is(err, ERROR_CONFLICT))
+            return -1;
+    }
+    return 0;
+}
+
 int snapshot_build_upload(struct snapshots *snapshots, const struct actor *actor, const char *id,
                           const char *secret, int archive_fd, struct error *err)
 {

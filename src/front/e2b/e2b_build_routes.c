@@ -168,11 +168,13 @@ static const char *seal_upload(struct call *call, const struct upload_right *rig
 /* GET /templates/{id}/files/{hash} */
 static int find_files(struct call *call, struct error *err)
 {
-    const char *hash = call->parameters[1];
+    const char *hash = call->parameters[1], *name, *tag;
     struct upload_right right = {.until_s = (int64_t)(clock_wall_ms() / 1000) + UPLOAD_S};
     autoreply reply = {0};
 
-    if (recipe_upload_check(hash, err) < 0)
+    e2b_template_split(call, call->parameters[0], &name, &tag);
+    if (recipe_upload_check(hash, err) < 0 ||
+        snapshot_build_go_on(call->core->snapshots, &call->actor, name, err) < 0)
         return -1;
     recipe_upload_owner(&call->actor, right.owner);
     (void)snprintf(right.key_id, sizeof right.key_id, "%s", call->actor.key_id);
