@@ -30,6 +30,7 @@ struct quotas {
     struct lock lock; // guards everything
     struct id_table holders;
     struct quota ceilings; // of the organisation
+    unsigned n_saved;      // that are on record, or were given up half way, since the start
 };
 
 struct quotas *quotas_new(void)
@@ -197,6 +198,7 @@ static struct quota used_by(struct quotas *quotas, const char *id)
 /* Bytes on the disk outside of sandboxes; 0 where nobody asks. */
 struct saved {
     int64_t key, organisation;
+    unsigned n_saved; // before anybody looked
 };
 
 static struct quota ceilings_of(struct quotas *quotas)
@@ -205,19 +207,46 @@ static struct quota ceilings_of(struct quotas *quotas)
     return quotas->ceilings;
 }
 
+static unsigned count_saved(struct quotas *quotas)
+{
+    autolock(&quotas->lock);
+    return quotas->n_saved;
+}
+
 static int load_saved(struct accounts *accounts, const struct actor *actor, const char *key_id,
                       const char *organisation, struct saved *out, struct error *err)
 {
     bool has_key = actor && *key_id && actor->quota.disk_bytes;
     bool has_ceiling = actor && ceilings_of(accounts->quotas).disk_bytes;
 
-    *out = (struct saved){0};
+    *out = (struct saved){.n_saved = count_saved(accounts->quotas)};
     if (has_key && store_saved_bytes(accounts->store, organisation, key_id, &out->key, err) < 0)
         return -1;
     return has_ceiling
                ? store_saved_bytes(accounts->store, organisation, NULL, &out->organisation, err)
                : 0;
 }
+
+/*
+ * The lock, with what is saved as it is now; NULL: it could not be read. What is recorded while the database is read may be in neither of the two sums, and then it is
+ * read again.
+ */
+static struct lock *lock_with_saved(struct accounts *accounts, const struct actor *actor,
+                                    const char *key_id, const char *organisation, struct saved *out,
+                                    struct error *err)
+{
+    struct quotas *quotas = accounts->quotas;
+
+    for (;;) {
+        if (load_saved(accounts, actor, key_id, organisation, out, err) < 0)
+            return NULL;
+        lock_take(&quotas->lock);
+        if (out->n_saved == quotas->n_saved)
+            return &quotas->lock;
+        lock_release(&quotas->lock);
+    }
+}
+#define autoheld __attribute__((cleanup(lock_releasep))) struct lock *
 
 // Under the lock.
 static void add_saved(struct quotas *quotas, const char *id, int64_t bytes, struct quota *used)
@@ -260,9 +289,10 @@ int quota_take(struct accounts *accounts, const struct actor *actor, struct quot
     const struct quota more = amounts_of(&share->limits, 1);
     struct saved saved;
 
-    if (load_saved(accounts, actor, share->key_id, share->organisation, &saved, err) < 0)
+    autoheld held =
+        lock_with_saved(accounts, actor, share->key_id, share->organisation, &saved, err);
+    if (!held)
         return -1;
-    autolock(&quotas->lock);
     if (actor && (check_limits(quotas, actor, &share->limits, err) < 0 ||
                   check_both(quotas, actor, share, &more, &saved, err) < 0))
         return -1;
@@ -292,9 +322,10 @@ int quota_change(struct accounts *accounts, const struct actor *actor, struct qu
     struct quota more = amounts_of(limits, 0);
     struct saved saved;
 
-    if (load_saved(accounts, actor, share->key_id, share->organisation, &saved, err) < 0)
+    autoheld held =
+        lock_with_saved(accounts, actor, share->key_id, share->organisation, &saved, err);
+    if (!held)
         return -1;
-    autolock(&quotas->lock);
     if (!share->is_taken)
         return 0; // it has ended meanwhile
     const struct quota before = amounts_of(&share->limits, 0);
@@ -335,11 +366,11 @@ static int check_saved(struct accounts *accounts, const struct actor *actor, con
 
     (void)snprintf(whose.key_id, sizeof whose.key_id, "%s", key_id);
     memcpy(whose.organisation, actor->organisation, sizeof whose.organisation);
-    if (load_saved(accounts, actor, key_id, actor->organisation, &saved, err) < 0)
+    autoheld held = lock_with_saved(accounts, actor, key_id, actor->organisation, &saved, err);
+    if (!held)
         return -1;
     saved.key -= counted;
     saved.organisation -= counted;
-    autolock(&accounts->quotas->lock);
     return check_both(accounts->quotas, actor, &whose, &more, &saved, err);
 }
 
@@ -360,13 +391,20 @@ int quota_save(struct accounts *accounts, const struct actor *actor, const char 
     change_saving(accounts->quotas, saving, 1);
     if (check_saved(accounts, actor, key_id, saving->bytes, saving->bytes, err) == 0)
         return 0;
-    quota_saved(accounts, saving);
+    change_saving(accounts->quotas, saving, -1);
+    saving->bytes = 0;
     return -1;
 }
 
 void quota_saved(struct accounts *accounts, struct quota_saving *saving)
 {
-    change_saving(accounts->quotas, saving, -1);
+    struct quotas *quotas = accounts->quotas;
+
+    {
+        autolock(&quotas->lock);
+        quotas->n_saved++; // first: whoever still finds it among those being saved has it
+    }
+    change_saving(quotas, saving, -1);
     saving->bytes = 0;
 }
 
