@@ -3,9 +3,16 @@
 #include "core_fixture.h"
 
 #include "base/strings.h"
+#include "core/execution/executions.h"
+#include "core/sandbox/mailbox.h"
+#include "core/sandbox/registry.h"
+#include "core/sandbox/sandbox_object.h"
+#include "core/sandbox/sandboxes.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +34,43 @@ CORE_TEST(a_one_shot_sandbox_ends_with_its_command)
     struct error err = {0};
     CHECK_OK(sandbox_status(core->sandboxes, &actor, sandbox.id, &status, &err), err);
     CHECK_INT(status.exit_code, 7);
+}
+
+static void wait_for(struct sandbox *sandbox, void *data)
+{
+    (void)sandbox;
+    (void)sem_wait(data);
+}
+
+static bool is_exit_noted(struct sandbox *sandbox, const char *id)
+{
+    autolock(&sandbox->record_lock);
+    struct execution *execution = sandbox->executions;
+    while (execution && strcmp(execution->id, id) != 0)
+        execution = execution->next;
+    return execution && execution->is_exit_noted;
+}
+
+CORE_TEST(a_one_shot_that_has_failed_keeps_its_exit_when_its_sandbox_is_ended)
+{
+    static sem_t may_go_on;
+    autoclear(sandbox_info) made = {0};
+    autoclear(execution_info) first = {0}, job = {0}, end = {0};
+    struct error err = {0};
+
+    run_once("while [ ! -e go ]; do sleep 0.02; done; exit 7", &made, &first);
+    autoptr(sandbox) sandbox = registry_find(core->sandboxes->registry, made.id);
+    (void)sem_init(&may_go_on, 0, 0);
+    mailbox_post(sandbox, wait_for, &may_go_on); // whoever records the end comes after this
+    start_in(made.id, EXECUTION_JOB, "touch go", &job);
+    for (int left = 60000; !is_exit_noted(sandbox, first.id) && left; left--)
+        (void)usleep(1000);
+    CHECK_OK(sandbox_delete(core->sandboxes, &actor, made.id, &err), err);
+    (void)sem_post(&may_go_on);
+    await_execution(first.id, &end);
+    CHECK_INT(end.state, EXECUTION_COMPLETED);
+    CHECK_INT(end.exit.cause, EXECUTION_EXITED);
+    CHECK_INT(end.exit.code, 7);
 }
 
 CORE_TEST(executions_follow_each_other_and_two_at_once_are_refused)

@@ -432,14 +432,24 @@ static void on_letter_exit(struct sandbox *sandbox, void *data)
     execution_ended(sandbox, exit);
 }
 
-/* False: somebody is changing the sandbox's records. */
-static bool try_show(struct sandbox *sandbox, const struct process_exit *exit)
+static void note_exit(struct execution *execution, const struct process_exit *exit)
+{
+    if (execution->announced_at != 0)
+        return;
+    execution->exit = *exit;
+    execution->is_exit_noted = true;
+}
+
+/* Unless somebody is changing the sandbox's records: then the letter does. */
+static void try_show(struct sandbox *sandbox, const struct process_exit *exit)
 {
     autolock_try(held, &sandbox->record_lock);
     struct execution *execution = held ? find(sandbox, exit->id) : NULL;
-    if (execution)
+
+    if (execution && is_measured(sandbox, exit))
+        note_exit(execution, exit); // should the sandbox end before the letter is read
+    else if (execution)
         take_exit(sandbox, execution, exit);
-    return held;
 }
 
 /* Whoever has taken it is an execution by now; nobody else can any more. */
@@ -456,8 +466,7 @@ void execution_on_exit(struct sandbox *sandbox, const struct process_exit *exit)
     *letter = *exit;
     if (exit->id == SPARE_RESIDENT)
         forget_resident(sandbox);
-    if (!is_measured(sandbox, exit))
-        (void)try_show(sandbox, exit); // else by the letter
+    try_show(sandbox, exit);
     mailbox_post(sandbox, on_letter_exit, letter);
 }
 
@@ -542,10 +551,14 @@ static bool is_cut(const struct execution_record *record, struct stream *output,
            (int64_t)progress.size_bytes >= record->output_cap_bytes;
 }
 
-/* What the end of the whole sandbox makes of a command's record. Strings are borrowed. */
+/* What the end of the whole sandbox makes of a command's record, unless it had ended by itself. Strings are borrowed. */
 static void apply_end(const struct execution *execution, enum execution_state state,
                       const char *error, int64_t now, struct execution_record *record)
 {
+    if (execution->has_exit || execution->is_exit_noted) {
+        apply_exit(execution, &execution->exit, now, record);
+        return;
+    }
     record->state = state;
     record->exit.cause = state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : EXECUTION_BOX_ENDED;
     record->exit.code = KILLED;

@@ -31,6 +31,8 @@ struct execution {
     // Under the sandbox's record_lock.
     bool is_recorded; // is in the store
     bool has_exit;    // ended before it was recorded
+    bool
+        is_exit_noted; // it has ended as `exit` says, which is shown once somebody has looked at its disk
     struct process_exit exit;
     int64_t announced_at;                  // everybody knows that it has ended; 0: not yet
     bool is_sandbox_over, is_sandbox_idle; // through that
