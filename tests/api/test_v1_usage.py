@@ -68,6 +68,19 @@ def test_by_day_key_and_label_are_the_same_sum(alice, used):
     assert whole["egressBytes"] == 0
 
 
+def test_each_run_of_code_is_a_run_also_of_a_key_without_a_quota(api):
+    client = make_key(api, "usage-coder")
+    made = client.post("/api/v1/sandboxes", {"runtime": "base"}).json["id"]
+    try:
+        for _ in range(3):
+            ran = client.post(f"/api/v1/sandboxes/{made}/code", {"code": "echo 1", "language": "bash"})
+            assert ran.status == 200, str(ran)
+    finally:
+        client.delete(f"/api/v1/sandboxes/{made}")  # the interpreter that the first has started counts when it has ended
+    until(lambda: [item["runs"] for item in usage(api, f"?sandboxId={made}")] == [3], "all three to be known")
+    api.delete(f"/api/v1/keys/{client.info['id']}")
+
+
 def test_days(api, alice, used):
     answer = alice.get("/api/v1/usage").json
     assert answer["by"] == "day" and answer["truncated"] is False and answer["from"].endswith("T00:00:00.000Z")

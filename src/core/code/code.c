@@ -51,7 +51,7 @@ static void hold(struct sandbox *sandbox, int by)
     sandbox->n_jobs += (unsigned)by;
 }
 
-/* A run that is counted is remembered: by the record of the interpreter that was started for it, or as one of the day. */
+/* Each run is remembered: by the record of the interpreter that was started for it, or as one of the day. */
 static void record_run(struct contexts *contexts, const struct actor *actor,
                        const struct sandbox *sandbox)
 {
@@ -74,7 +74,7 @@ static int begin(struct contexts *contexts, const struct actor *actor, struct sa
     if (context_ensure(contexts, actor, sandbox, request, &out->context, &is_started, err) == 0 &&
         context_connect(contexts, actor, sandbox, &out->context, &out->fd, err) == 0 &&
         write_request(request, &out->context, &out->request, err) == 0) {
-        if (is_counted && !is_started)
+        if (!is_started && !actor->is_stranger)
             record_run(contexts, actor, sandbox);
         return 0;
     }
