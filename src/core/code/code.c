@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "core/account/quota.h"
 #include "core/code/code_impl.h"
 #include "core/execution/executions.h"
@@ -11,6 +12,7 @@
 #include "core/sandbox/sandbox_object.h"
 #include "store/usage_days.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,16 +53,35 @@ static void hold(struct sandbox *sandbox, int by)
     sandbox->n_jobs += (unsigned)by;
 }
 
-/* Each run is remembered: by the record of the interpreter that was started for it, or as one of the day. */
+/* A run that no execution tells of. */
+struct told_run {
+    struct store *store;
+    char sandbox_id[ID_TEXT], key_id[ID_TEXT];
+    int64_t at;
+};
+
+static void on_told_run(void *data)
+{
+    autofree struct told_run *run = data;
+    struct error err = {0};
+
+    if (store_usage_add_run(run->store, run->sandbox_id, run->key_id, run->at, &err) < 0)
+        log_debug("a run of code was not recorded", F("sandbox", run->sandbox_id),
+                  F("error", err.text)); // it is counted until the server ends
+}
+
+/* Each run is remembered: by the record of the interpreter that was started for it, or as one of the day; the code does not wait for that. */
 static void record_run(struct contexts *contexts, const struct actor *actor,
                        const struct sandbox *sandbox)
 {
-    struct error err = {0};
+    struct sandboxes *sandboxes = contexts->executions->sandboxes;
+    struct told_run *run = xnew(struct told_run);
 
-    if (store_usage_add_run(contexts->executions->sandboxes->store, sandbox->id, actor->key_id,
-                            (int64_t)clock_wall_ms(), &err) < 0)
-        log_debug("a run of code was not recorded", F("sandbox", sandbox->id),
-                  F("error", err.text)); // it is counted until the server ends
+    run->store = sandboxes->store;
+    run->at = (int64_t)clock_wall_ms();
+    (void)snprintf(run->sandbox_id, sizeof run->sandbox_id, "%s", sandbox->id);
+    (void)snprintf(run->key_id, sizeof run->key_id, "%s", actor->key_id);
+    workers_run(sandboxes->recorders, WORKERS_SLOW, on_told_run, run);
 }
 
 static int begin(struct contexts *contexts, const struct actor *actor, struct sandbox *sandbox,
