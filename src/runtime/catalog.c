@@ -34,6 +34,7 @@ struct catalog {
     size_t n_documents;
     char **faults;
     size_t n_faults;
+    bool is_unsure; // one of them may be gone at the next try
 };
 
 // ---- references ----
@@ -147,6 +148,7 @@ static void add_fault(struct catalog *catalog, const struct error *err)
 {
     catalog->faults = xrealloc(catalog->faults, catalog->n_faults + 1, sizeof *catalog->faults);
     catalog->faults[catalog->n_faults++] = xstrdup(err->text);
+    catalog->is_unsure |= error_is_fault(err);
 }
 
 static int is_yaml(const struct dirent *entry)
@@ -389,6 +391,11 @@ bool catalog_look(const char *data_dir, const char *etc_dir, uint64_t *state)
 const struct runtime_definition *catalog_at(const struct catalog *catalog, size_t index)
 {
     return index < catalog->n_definitions ? catalog->definitions[index] : NULL;
+}
+
+bool catalog_is_unsure(const struct catalog *catalog)
+{
+    return catalog->is_unsure;
 }
 
 const char *catalog_fault_at(const struct catalog *catalog, size_t index)

@@ -113,6 +113,8 @@ const struct runtime_definition *catalog_at(const struct catalog *catalog, size_
 
 /* What was wrong with files that were left out, a sentence each, NULL after the last one. */
 const char *catalog_fault_at(const struct catalog *catalog, size_t index);
+/* Whether one was left out by a fault of the machine, such as too many open files: loaded again, it may be there. */
+bool catalog_is_unsure(const struct catalog *catalog);
 
 /* By name and tag, or by an alias. ERROR_NOT_FOUND names the nearest and the known ones. */
 int catalog_find(const struct catalog *catalog, const struct runtime_reference *reference,

@@ -43,7 +43,8 @@ int catalog_cache_get(struct catalog_cache *cache, const char *data_dir, struct 
         if (catalog_load(data_dir, NULL, &catalog, err) < 0)
             return -1;
         // what changed while it was read may be in it or not
-        if (is_settled && catalog_look(data_dir, NULL, &after) && after == state)
+        if (is_settled && !catalog_is_unsure(catalog) && catalog_look(data_dir, NULL, &after) &&
+            after == state)
             keep(cache, catalog, state);
     }
     *out = take(catalog);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The catalog of runtimes as its files are now, read again only when one of them has changed: every sandbox that names a runtime looks it up there.
+ * The catalog of runtimes as its files are now, read again only when one of them has changed, or could not be read: every sandbox that names a runtime looks it
+ * up there.
  * Threads: any but loops.
  */
 #pragma once

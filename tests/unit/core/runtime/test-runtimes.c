@@ -352,3 +352,21 @@ TEST(a_catalog_that_has_not_changed_is_not_read_again)
     CHECK_OK(runtimes_catalog(runtimes, &other, &err), err);
     CHECK(one == other);
 }
+
+TEST(a_catalog_with_a_file_that_this_machine_could_not_read_is_read_again)
+{
+    char data_dir[160], path[300];
+    autoptr(runtimes) runtimes = open_runtimes(data_dir);
+    autoptr(catalog) one = NULL;
+    autoptr(catalog) other = NULL;
+    struct error err = {0};
+
+    (void)snprintf(path, sizeof path, "%s/catalog", data_dir);
+    CHECK_OK(fd_make_dirs(path, 0755, &err), err);
+    (void)snprintf(path, sizeof path, "%s/catalog/mine.yaml", data_dir);
+    CHECK(symlink("/usr", path) == 0); // opens, has not changed lately, and cannot be read
+    CHECK_OK(runtimes_catalog(runtimes, &one, &err), err);
+    CHECK_OK(runtimes_catalog(runtimes, &other, &err), err);
+    CHECK(catalog_is_unsure(one) && catalog_fault_at(one, 0));
+    CHECK(one != other);
+}
