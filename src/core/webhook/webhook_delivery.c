@@ -206,7 +206,7 @@ int webhook_admit(struct webhooks *webhooks, struct webhook_info *hook, struct a
     const char *key_id = hook->key_id ? hook->key_id : "";
 
     *is_off = false;
-    if (key_get_actor(webhooks->accounts, key_id, out, err) < 0) {
+    if (key_check_id(webhooks->accounts, key_id, out, err) < 0) {
         if (!error_is(err, ERROR_UNAUTHORIZED))
             return -1;
         *err = (struct error){0};
