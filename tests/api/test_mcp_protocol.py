@@ -3,11 +3,12 @@
 import base64
 import json
 import pathlib
+import socket
 
 import pytest
 
 import server as servers
-from client import Raw, until
+from client import PATIENCE, Raw, until
 from mcp import ACCEPT, LEGACY, META, MODERN, Mcp, events, meta
 
 JSON = {"Content-Type": "application/json", "Accept": ACCEPT}
@@ -196,6 +197,36 @@ def test_answers_that_nobody_reads_are_bounded_together(api, server):
         for raw in waiting:
             raw.close()
         mcp.tool("sandbox_destroy", sandbox=box)
+
+
+def test_lists_that_nobody_reads_count_too(api, server):
+    """Answers that need no request of the API are held as long as others."""
+    batch = [request("tools/list", n) for n in range(50)]
+    size = len(post(api, batch).body)
+    body = json.dumps(batch)
+    head = f"POST /mcp HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api.key}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    waiting = []
+
+    def send():
+        """The kernel takes little of the answer: short segments make short queues."""
+        raw = socket.socket()
+        waiting.append(raw)
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.settimeout(PATIENCE)
+        raw.connect(("127.0.0.1", server.port))
+        raw.sendall((head + body).encode())
+
+    def is_refused():
+        return any("wait to be read" in reply["error"]["message"] for reply in post(api, batch).json if "error" in reply)
+    try:
+        for _ in range((256 << 20) // size + 2):
+            send()
+        until(is_refused, "the key has its share")
+    finally:
+        for raw in waiting:
+            raw.close()
+    until(lambda: not is_refused(), "it was given back")
 
 
 def memory(server):

@@ -566,6 +566,8 @@ static void finish(struct exchange *x)
         (void)buffer_add_text(&x->out, "]", &ignored);
     if (x->is_batch)
         x->status = 200;
+    if (x->held.bytes)
+        watch(x); // it counts until it is delivered
     if (!x->is_watched) {
         send_whole(x);
         exchange_unref(x);
