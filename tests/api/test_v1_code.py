@@ -55,6 +55,33 @@ def test_rich_values(api, sandbox):
     assert run(api, sandbox, "!echo from a shell")["stdout"] == "from a shell\n"
 
 
+NOTEBOOK = r'''!echo "it's a shell"
+text = """
+!echo no
+%time
+""" + "a \
+%cd /"
+rest = (17
+  %time)
+if True:  # it's (
+    %time kept = text.count("!")
+    !echo $((1 + 1))
+[text, rest, kept]
+'''
+
+
+def test_lines_of_a_text_are_for_no_shell(api, sandbox):
+    run(api, sandbox, "time = 10")
+    told = run(api, sandbox, NOTEBOOK)
+    assert value(told) == repr(["\n!echo no\n%time\na %cd /", 7, 1]) and told["stdout"] == "it's a shell\n2\n"
+
+
+def test_lines_for_a_shell_need_no_bash(api, sandbox):
+    run(api, sandbox, "import os\nos.mkdir('/tmp/few')\nos.symlink('/bin/sh', '/tmp/few/sh')\nos.environ['PATH'] = '/tmp/few'")
+    told = run(api, sandbox, "!echo from $0")
+    assert "error" not in told and told["stdout"] == "from sh\n"
+
+
 def test_env_is_for_one_run(api, sandbox):
     assert value(run(api, sandbox, "import os; os.environ['A']", env={"A": "b"})) == "b"
     assert run(api, sandbox, "os.environ['A']")["error"]["name"] == "KeyError"

@@ -620,7 +620,7 @@ NO_MAGIC = ("matplotlib", "load_ext", "reload_ext", "autoreload", "config", "cap
 
 
 def shell(command):
-    return f"__import__('subprocess').run(['bash', '-c', {command!r}], check=False) and None"
+    return f"__import__('subprocess').run([__import__('shutil').which('bash') or 'sh', '-c', {command!r}], check=False) and None"
 
 
 def magic(name, rest):
@@ -637,19 +637,38 @@ def magic(name, rest):
     return "pass" if name in NO_MAGIC else None
 
 
+def lines_of(code):
+    """With all that a text, a bracket or a backslash makes a part of a line. What is for the shell is one line, whatever quotes it has."""
+    import re
+    piece = re.compile(r"""#[^\n]*|("{3}|'{3})(?:\\.|.)*?(?:\1|\Z)|(["'])(?:\\.|(?!\2)[^\\\n])*\2?|\\.|.""", re.DOTALL)
+    at = 0
+    while at < len(code):
+        start, depth = at, 0
+        special = re.compile(r"[ \t\f]*[!%].*\n?").match(code, start)
+        if special:
+            at = special.end()
+        while at < len(code) and not special:
+            found = piece.match(code, at)[0]
+            at += len(found)
+            depth = depth + 1 if found in "([{" else max(depth - 1, 0) if found in ")]}" else depth
+            if found == "\n" and depth == 0:
+                break
+        yield code[start:at]
+
+
 def with_shell_lines(code):
     """Lines that begin with '!' are for the shell, those with '%' what they are in a notebook."""
     first, _, rest = code.lstrip().partition("\n")
     if first.strip() in ("%%bash", "%%sh"):
         return shell(rest)
     lines = []
-    for line in code.splitlines():
-        bare = line.lstrip()
-        start = line[:len(line) - len(bare)]
+    for line in lines_of(code.replace("\r\n", "\n")):
+        bare = line.strip()
+        start = line[:len(line) - len(line.lstrip())]
         name, _, more = bare.lstrip("%").partition(" ")
         other = shell(bare[1:]) if bare.startswith("!") else magic(name.strip(), more.strip()) if bare.startswith("%") else None
-        lines.append(line if other is None else start + other)
-    return "\n".join(lines)
+        lines.append(line if other is None else start + other + "\n")
+    return "".join(lines)
 
 
 def failure(error):
