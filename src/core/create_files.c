@@ -54,9 +54,10 @@ static int make_home(struct creation *creation, int conversation, struct error *
         return -1;
     if (!home || !user || !command_user_ids(user, &uid, &gid))
         return 0;
-    if (files_stat(conversation, home, true, &item, NULL, err) < 0)
-        return -1;
-    return item.uid == uid ? 0 : make_for(creation, home, err);
+    if (files_stat(conversation, home, true, &item, NULL, err) == 0)
+        return item.uid == uid ? 0 : make_for(creation, home, err);
+    // a directory above may be shut for it
+    return error_is(err, ERROR_DENIED) ? make_for(creation, home, err) : -1;
 }
 
 /* Starting a command makes its directory; everything else needs files to be talked about. */

@@ -66,6 +66,17 @@ def test_the_home_is_the_users_own_whoever_had_it_in_the_template(e2b, new):
     assert e2b.delete(f"/templates/{kept.json['snapshotID']}").status in (200, 204)
 
 
+def test_a_template_whose_homes_are_shut_makes_sandboxes(e2b, new):
+    """As of an image in which the user cannot reach its home: root can."""
+    before = new()
+    assert before.run("rm -r /home/user && chmod 750 /home", headers={"Authorization": "Basic cm9vdDo="}, cwd="/").end["exitCode"] == 0
+    kept = e2b.post(f"/sandboxes/{before.id}/snapshots", {"name": "shut-homes"})
+    assert kept.status == 201
+    after = new(templateID=kept.json["snapshotID"])
+    assert after.run("stat -c %u:%g:%a /home /home/user", headers={"Authorization": "Basic cm9vdDo="}, cwd="/").out["stdout"] == b"0:0:750\n1000:1000:755\n"
+    assert e2b.delete(f"/templates/{kept.json['snapshotID']}").status in (200, 204)
+
+
 # ---- what old clients and the Python one send ----
 
 def test_older_clients_make_connect_and_resume(e2b, new):
