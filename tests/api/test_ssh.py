@@ -162,14 +162,14 @@ def test_a_command_is_an_execution_with_events(ssh, api, sandbox):
     assert found[0]["exitCode"] == 3 and found[0]["kind"] == "job"
 
 
-def test_a_connection_is_use_of_the_sandbox(ssh, api):
-    """One that is connected to, and does nothing, outlives two that are left alone one after the other for as long as may be."""
-    held = api.create(timeout={"idle": "11s"})
-    connection = ssh.start(held.id, options=("-N",))
+def test_a_connection_is_use_of_the_sandbox(ssh, api, tmp_path):
+    """One that is connected to, and does nothing, outlives one that was made since and is left alone."""
+    held = api.create(timeout={"idle": "30s"})  # a connection is told of every ten
+    connection = ssh.start(held.id, options=("-o", f"ControlPath={tmp_path}/c", "-M", "-N"))
     try:
-        for _ in range(2):
-            alone = api.create(timeout={"idle": "11s"})
-            until(lambda: api.get(f"/api/v1/sandboxes/{alone.id}").json.get("state") not in ("idle", "running", "creating"), "a sandbox to end")
+        until(lambda: (tmp_path / "c").exists(), "it to log in")
+        alone = api.create(timeout={"idle": "30s"})
+        until(lambda: api.get(f"/api/v1/sandboxes/{alone.id}").json.get("state") not in ("idle", "running", "creating"), "a sandbox to end", seconds=2 * PATIENCE)
         assert connection.poll() is None and ssh.run(held.id, "echo alive").stdout == b"alive\n"
     finally:
         connection.kill()
