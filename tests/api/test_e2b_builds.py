@@ -375,6 +375,42 @@ def test_so_many_builds_wait_and_no_more(server, e2b):
     until(release, "all of them")
 
 
+def lines_of_code(sandbox, code, **fields):
+    answer = sandbox.http("POST", "/execute", headers={"E2b-Sandbox-Port": "49999"}, json={"code": code, **fields})
+    assert answer.status == 200, str(answer)
+    told = [json.loads(line) for line in answer.body.splitlines()]
+    assert not [one for one in told if one["type"] == "error"], told
+    return "".join(one["text"] for one in told if one["type"] == "stdout").splitlines()
+
+
+@pytest.mark.parametrize("user, home, uid", [("root", "/root", "0"), ("other", "/home/other", "1234"), ("user", "/home/user", "1000")])
+def test_code_runs_as_the_user_of_its_template(e2b, user, home, uid):
+    """With the home and the directory that commands have, whoever makes the context, and also where it is started anew."""
+    name = f"code-of-{user}"
+    made = run("grep -q ^other: /etc/passwd || { echo other:x:1234:1234::/home/other:/bin/sh >> /etc/passwd; mkdir /home/other; chown 1234:1234 /home/other; }", "root")
+    told = build(e2b, name, made, {"type": "USER", "args": [user]}, {"type": "WORKDIR", "args": ["/srv/code"]})
+    assert told["status"] == "ready", told
+    shell = 'id -u; echo "$HOME"; pwd'
+    python = "import os; print(os.getuid(), os.path.expanduser('~'), os.getcwd(), sep='\\n')"
+    wanted = [uid, home, "/srv/code"]
+    sandbox = e2b.create(templateID=name)
+    try:
+        assert sandbox.run(shell).out["stdout"].decode().splitlines() == wanted
+        assert lines_of_code(sandbox, shell, language="bash") == wanted
+        assert lines_of_code(sandbox, python) == wanted
+        door = {"E2b-Sandbox-Port": "49999", "X-Access-Token": None}
+        context = sandbox.http("POST", "/contexts", headers=door, json={"language": "python"})
+        assert (context.status, context.json["cwd"]) == (200, "/srv/code"), str(context)
+        id = context.json["id"]
+        assert lines_of_code(sandbox, python, context_id=id) == wanted
+        assert sandbox.http("POST", f"/contexts/{id}/restart", headers=door).status == 200
+        assert lines_of_code(sandbox, python, context_id=id) == wanted
+        there = sandbox.http("POST", "/contexts", headers=door, json={"cwd": "sub"})
+        assert (there.status, there.json["cwd"]) == (200, f"{home}/sub"), str(there)
+    finally:
+        sandbox.kill()
+
+
 def test_what_steps_keep_is_nobodys_snapshot(api, e2b):
     before = {item["id"] for item in api.get("/api/v1/snapshots").json["items"]}
     assert build(e2b, "kept-steps", run("echo kept-1"), run("echo kept-2"))["status"] == "ready"

@@ -37,11 +37,12 @@ struct context_info {
     char sandbox_id[ID_TEXT];
     char execution_id[ID_TEXT]; // its interpreter
     enum code_language language;
-    char *user;      // NULL: the sandbox's
-    char *directory; // where it began
-    bool is_usual;   // the one that its language has without being asked for
-    bool is_open;    // a stranger made it: strangers see such contexts alone
-    bool is_running; // else its interpreter has ended
+    char *user;             // NULL: the sandbox's
+    char *directory;        // where it began
+    const char *const *env; // NAME=VALUE over the sandbox's, NULL-terminated; NULL: none
+    bool is_usual;          // the one that its language has without being asked for
+    bool is_open;           // a stranger made it: strangers see such contexts alone
+    bool is_running;        // else its interpreter has ended
     int64_t created_at;
 };
 void context_info_clear(struct context_info *info);
@@ -54,8 +55,9 @@ void context_infos_clear(struct context_infos *infos);
 
 struct context_request {
     enum code_language language;
-    const char *directory; // NULL: the sandbox's
-    const char *user;      // likewise
+    const char *directory;  // NULL: the sandbox's
+    const char *user;       // likewise
+    const char *const *env; // NAME=VALUE over the sandbox's, NULL-terminated; or NULL
 };
 
 /* Starts one and waits until it listens. ERROR_FULL, noun "context"; ERROR_NOT_FOUND and others of execution_start; ERROR_UNAVAILABLE, noun
@@ -83,11 +85,12 @@ void context_reason(struct contexts *contexts, const struct actor *actor,
 struct code_request {
     const char *code;
     size_t length;
-    const char *context_id;      // NULL: that of the language, which is made where there is none
-    enum code_language language; // without a context
-    const char *directory;       // of a context that is made; NULL: the sandbox's
-    const char *user;            // likewise
-    const char *const *env;      // NAME=VALUE for this run, NULL-terminated; or NULL
+    const char *context_id;         // NULL: that of the language, which is made where there is none
+    enum code_language language;    // without a context
+    const char *directory;          // of a context that is made; NULL: the sandbox's
+    const char *user;               // likewise
+    const char *const *context_env; // likewise, as context_request.env
+    const char *const *env;         // NAME=VALUE for this run, NULL-terminated; or NULL
 };
 
 /* A run that was begun: whoever has it writes the request into the socket, which does not block, and reads lines until one says that it is the end. The sandbox is in use

@@ -2,6 +2,7 @@
 /* Contexts: interpreters, found among the executions of a sandbox; see code.h. */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/strings.h"
 #include "core/code/code_impl.h"
 #include "core/code/resident.h"
 #include "core/execution/execution.h"
@@ -49,6 +50,7 @@ void context_info_clear(struct context_info *info)
 {
     free(info->directory);
     free(info->user);
+    free((void *)info->env);
     *info = (struct context_info){0};
 }
 
@@ -104,6 +106,7 @@ static bool describe(const struct execution_record *record, struct context_info 
     (void)snprintf(out->execution_id, sizeof out->execution_id, "%s", record->id);
     out->directory = record->command.directory ? xstrdup(record->command.directory) : NULL;
     out->user = record->command.user ? xstrdup(record->command.user) : NULL;
+    out->env = strings_copy(record->command.env);
     out->is_open = record->tag && strcmp(record->tag, EXECUTION_STRANGER) == 0;
     out->is_running = record->state == EXECUTION_RUNNING && !record->stop_at;
     out->created_at = record->created_at;
@@ -232,7 +235,10 @@ static int start(struct contexts *contexts, const struct actor *actor, struct sa
     const char *const argv[] = {driver.program, "-", context_name(info, name), driver.word, NULL};
     struct execution_request request = {
         .kind = EXECUTION_CONTEXT,
-        .command = {.argv = argv, .directory = info->directory, .user = info->user},
+        .command = {.argv = argv,
+                    .env = info->env,
+                    .directory = info->directory,
+                    .user = info->user},
         .input = driver.script,
         .input_length = driver.length,
         .is_counted = is_counted,
@@ -289,7 +295,8 @@ int context_ensure(struct contexts *contexts, const struct actor *actor, struct 
                                      .is_usual = true,
                                      .directory =
                                          request->directory ? xstrdup(request->directory) : NULL,
-                                     .user = request->user ? xstrdup(request->user) : NULL};
+                                     .user = request->user ? xstrdup(request->user) : NULL,
+                                     .env = strings_copy(request->context_env)};
         return start_new(contexts, actor, sandbox, &count, out, true, err);
     }
     if (find_ended(contexts, actor, sandbox->id, request->context_id, out, err) < 0)
@@ -419,6 +426,7 @@ int context_create(struct contexts *contexts, const struct actor *actor, const c
         out->language = request->language;
         out->directory = request->directory ? xstrdup(request->directory) : NULL;
         out->user = request->user ? xstrdup(request->user) : NULL;
+        out->env = strings_copy(request->env);
         if (start_new(contexts, actor, sandbox, &count, out, false, err) < 0)
             return -1;
     }

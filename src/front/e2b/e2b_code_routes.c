@@ -91,6 +91,32 @@ static int find_language(const char *text, enum code_language *out, struct error
                      "there is no language '%.32s'; there are " CODE_LANGUAGE_LIST, text);
 }
 
+/* Who code runs as, with a home and a directory as commands have: whom the template says. */
+struct code_user {
+    const char *user, *directory;
+    const char *const *env; // NULL: the sandbox's
+};
+
+static int find_user(struct call *call, const char *sandbox_id, const char *directory,
+                     struct code_user *out, struct error *err)
+{
+    const struct field_list none = {0};
+    autoclear(sandbox_info) info = {0};
+    struct e2b_user usual, user;
+
+    e2b_user_find(call, NULL, &usual);
+    envd_user(call, sandbox_id, NULL, &user);
+    *out = (struct code_user){.user = e2b_box_user(&user)};
+    if (e2b_path(call, &user, directory, &out->directory, err) < 0)
+        return -1;
+    if (strcmp(user.name, usual.name) == 0)
+        return 0; // whose home is the sandbox's
+    if (sandbox_get(call->core->sandboxes, &call->actor, sandbox_id, false, &info, err) < 0)
+        return -1;
+    out->env = e2b_user_env(call, &info, &user, &none);
+    return 0;
+}
+
 static void write_context(struct json_writer *json, const struct context_info *info)
 {
     json_map_begin(json);
@@ -105,18 +131,19 @@ static int make_context(struct call *call, struct error *err)
 {
     struct context_body body = {0};
     struct context_request want = {0};
-    struct e2b_user user;
+    struct code_user user;
     autoclear(context_info) info = {0};
     autoreply reply = {0};
     const char *id;
 
-    e2b_user_find(call, NULL, &user);
     if (fields_read(call->body, context_fields, &body, err) < 0 ||
         find_language(body.language, &want.language, err) < 0 ||
         enter_open(call, SCOPE_RUN, &id, err) < 0 ||
-        e2b_path(call, &user, body.directory ? body.directory : E2B_HOME, &want.directory, err) < 0)
+        find_user(call, id, body.directory, &user, err) < 0)
         return -1;
-    want.user = user.box_user;
+    want.user = user.user;
+    want.directory = user.directory;
+    want.env = user.env;
     if (context_create(call->core->contexts, &call->actor, id, &want, &info, err) < 0)
         return -1;
     reply_init(&reply);
@@ -222,12 +249,11 @@ static int answer_missing(struct call *call, const struct error *err)
 static int execute(struct call *call, struct error *err)
 {
     struct run_body body = {0};
-    struct code_request want = {.directory = E2B_HOME};
-    struct e2b_user user;
+    struct code_request want = {0};
+    struct code_user user;
     struct code_run run;
     const char *id;
 
-    e2b_user_find(call, NULL, &user);
     if (fields_read(call->body, run_fields, &body, err) < 0 ||
         find_language(body.language, &want.language, err) < 0)
         return -1;
@@ -236,10 +262,13 @@ static int execute(struct call *call, struct error *err)
     want.code = body.code;
     want.length = strlen(body.code);
     want.context_id = body.context;
-    want.user = user.box_user;
     want.env = pairs_of(call, &body.env);
-    if (strings_check_env(want.env, err) < 0 || envd_enter(call, &id, err) < 0)
+    if (strings_check_env(want.env, err) < 0 || envd_enter(call, &id, err) < 0 ||
+        find_user(call, id, NULL, &user, err) < 0)
         return -1;
+    want.user = user.user;
+    want.directory = user.directory;
+    want.context_env = user.env;
     if (code_start(call->core->contexts, &call->actor, id, &want, &run, err) < 0)
         return error_is(err, ERROR_INVALID) && error_is_about(err, "context")
                    ? answer_missing(call, err)

@@ -68,6 +68,13 @@ int e2b_user_name(struct call *call, const char **out, struct error *err);
 /* The user of that name in a sandbox; without one (NULL or ""), whom its template says. */
 void envd_user(struct call *call, const char *sandbox_id, const char *name, struct e2b_user *out);
 
+/* As the core wants it where the sandbox's own is somebody else. */
+const char *e2b_box_user(const struct e2b_user *user);
+/* The user's variables, where the sandbox's own say nothing else, and those of the request; the call's. */
+struct field_list;
+const char *const *e2b_user_env(struct call *call, const struct sandbox_info *info,
+                                const struct e2b_user *user, const struct field_list *envs);
+
 /* Absolute, without "." and ".."; the call's. ERROR_INVALID for "~name". */
 int e2b_path(struct call *call, const struct e2b_user *user, const char *path, const char **out,
              struct error *err);

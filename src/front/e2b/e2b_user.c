@@ -81,6 +81,43 @@ void envd_user(struct call *call, const char *sandbox_id, const char *name, stru
     out->directory = kept.directory;
 }
 
+const char *e2b_box_user(const struct e2b_user *user)
+{
+    return user->box_user ? user->box_user : "0:0";
+}
+
+static bool has_variable(const char *const *env, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (; env && *env; env++) {
+        if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+            return true;
+    }
+    return false;
+}
+
+const char *const *e2b_user_env(struct call *call, const struct sandbox_info *info,
+                                const struct e2b_user *user, const struct field_list *envs)
+{
+    const struct text_pair usual[] = {{"HOME", user->home},
+                                      {"USER", user->name},
+                                      {"LOGNAME", user->name},
+                                      {"E2B_SANDBOX", "true"}};
+    const struct text_pair *pairs = envs->items;
+    const size_t n_usual = sizeof usual / sizeof usual[0];
+    const char **env = call_alloc(call, (n_usual + envs->count + 1) * sizeof *env);
+    size_t count = 0;
+
+    for (size_t i = 0; i < n_usual; i++) {
+        if (!has_variable(info->command.env, usual[i].name))
+            env[count++] = call_print(call, "%s=%s", usual[i].name, usual[i].value);
+    }
+    for (size_t i = 0; i < envs->count; i++)
+        env[count++] = call_print(call, "%s=%s", pairs[i].name, pairs[i].value);
+    return env;
+}
+
 /* Without "//", "." and "..", in place. */
 static void clean(char *path)
 {

@@ -102,39 +102,6 @@ static const char *const *argv_of(struct call *call, const struct config_body *p
     return argv;
 }
 
-static bool has_variable(const char *const *env, const char *name)
-{
-    size_t length = strlen(name);
-
-    for (; env && *env; env++) {
-        if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
-            return true;
-    }
-    return false;
-}
-
-/* The user's, where the sandbox's own say nothing else, and those of the request. */
-static const char *const *env_of(struct call *call, const struct sandbox_info *info,
-                                 const struct e2b_user *user, const struct field_list *envs)
-{
-    const struct text_pair usual[] = {{"HOME", user->home},
-                                      {"USER", user->name},
-                                      {"LOGNAME", user->name},
-                                      {"E2B_SANDBOX", "true"}};
-    const struct text_pair *pairs = envs->items;
-    const size_t n_usual = sizeof usual / sizeof usual[0];
-    const char **env = call_alloc(call, (n_usual + envs->count + 1) * sizeof *env);
-    size_t count = 0;
-
-    for (size_t i = 0; i < n_usual; i++) {
-        if (!has_variable(info->command.env, usual[i].name))
-            env[count++] = call_print(call, "%s=%s", usual[i].name, usual[i].value);
-    }
-    for (size_t i = 0; i < envs->count; i++)
-        env[count++] = call_print(call, "%s=%s", pairs[i].name, pairs[i].value);
-    return env;
-}
-
 /* One that is asked for must be there: commands make theirs otherwise. */
 static int check_directory(struct call *call, const char *sandbox_id, const struct e2b_user *user,
                            const char *path, struct error *err)
@@ -186,9 +153,9 @@ static int run(struct call *call, const char *sandbox_id, const struct start_bod
     struct execution_request request = {
         .kind = body->has_pty ? EXECUTION_TERMINAL : EXECUTION_JOB,
         .command = {.argv = argv_of(call, &body->process),
-                    .env = env_of(call, &info, &user, &body->process.envs),
+                    .env = e2b_user_env(call, &info, &user, &body->process.envs),
                     .directory = directory,
-                    .user = user.box_user ? user.box_user : "0:0",
+                    .user = e2b_box_user(&user),
                     .timeout_ms = rpc_deadline_ms(call)},
         .has_input = body->has_pty || !body->has_stdin || body->stdin_wanted,
         .terminal = {(uint16_t)body->pty.size.rows, (uint16_t)body->pty.size.cols},
