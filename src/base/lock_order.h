@@ -44,6 +44,7 @@ enum lock_rank {
     LOCK_BODY,
     LOCK_GATHER,      // memory that bodies take
     LOCK_CODE_MEMORY, // memory that what interpreters send takes
+    LOCK_GAUGES,      // what sandboxes have used lately
     LOCK_RESPONSE,
     LOCK_AUDIT,       // the ring of changes that are to be recorded
     LOCK_TEMPORARIES, // the room that files on their way take

@@ -502,6 +502,25 @@ def test_networks_are_ours(api, e2b, new):
     assert told["default"] == "deny" and not told.get("allow")
 
 
+# ---- what it uses ----
+
+def test_metrics_have_a_past_while_something_runs(e2b, new):
+    sandbox = new()
+    path = f"/sandboxes/{sandbox.id}/metrics"
+    assert all(one["timestampUnix"] for one in e2b.get(path).json)
+    running = sandbox.start("while sleep 0.1; do :; done", timeout_ms=0)
+    told = until(lambda: len(found := e2b.get(path).json) >= 4 and found, "samples to be taken")
+    running.stream.close()
+    times = [one["timestamp"] for one in told]
+    assert times == sorted(times) and len(set(times)) == len(times)
+    assert any(one["cpuUsedPct"] > 0 for one in told[:-1]) and all(one["memUsed"] > 0 and one["memTotal"] == told[0]["memTotal"] for one in told)
+    middle = told[1]["timestampUnix"]
+    assert {one["timestamp"] for one in e2b.get(f"{path}?end={middle}").json} == {one["timestamp"] for one in told if one["timestampUnix"] <= middle}
+    assert {one["timestamp"] for one in told[:-1] if one["timestampUnix"] > middle} <= {one["timestamp"] for one in e2b.get(f"{path}?start={middle + 1}").json}
+    assert not [one for one in e2b.get(f"{path}?start={middle + 1}").json if one["timestampUnix"] <= middle]
+    assert e2b.get(f"{path}?start={middle}&end={middle - 1}").json == [] == e2b.get(f"{path}?end=1").json
+
+
 def test_a_frame_is_told_by_columns(sandbox):
     """Rows that are too short are filled up; a column without a name is left out."""
     code = ("class DataFrame:\n __module__ = 'pandas.core'\n def head(self, n): return self\n"

@@ -4,11 +4,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/sandbox/gauge_history.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox_box.h"
 #include "engine/box.h"
 #include "engine/volume.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 #define MOMENT_MS 20
@@ -55,5 +57,42 @@ int sandbox_gauge(struct sandboxes *sandboxes, const struct actor *actor, const 
         }
     }
     out->now = (int64_t)clock_wall_ms();
+    return 0;
+}
+
+void sandbox_gauges_clear(struct sandbox_gauges *gauges)
+{
+    free(gauges->items);
+    *gauges = (struct sandbox_gauges){0};
+}
+
+/* With a box that was made anew the counter begins at 0 again. */
+static double percent_since(const struct gauge_sample *before, const struct gauge_sample *now)
+{
+    int64_t ms = now->at - before->at, us = now->cpu_us - before->cpu_us;
+
+    return ms > 0 && us > 0 ? (double)us / 10.0 / (double)ms : 0;
+}
+
+int sandbox_gauges(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                   struct sandbox_gauges *out, struct error *err)
+{
+    autofree struct gauge_sample *samples = NULL;
+    autoptr(sandbox) sandbox = NULL;
+
+    if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
+        return -1;
+    size_t count = gauge_history_copy(sandboxes->histories, &sandbox->history, &samples);
+    *out = (struct sandbox_gauges){.items = xcalloc(count + 1, sizeof *out->items), .count = count};
+    for (size_t i = 0; i < count; i++) {
+        const struct gauge_sample *at = &samples[i];
+        out->items[i] = (struct sandbox_gauge){
+            .now = at->at,
+            .cpu_us = at->cpu_us,
+            .cpu_percent = i ? percent_since(&samples[i - 1], at) : 0,
+            .memory_bytes = at->memory_bytes,
+            .disk_bytes = at->disk_bytes,
+        };
+    }
     return 0;
 }

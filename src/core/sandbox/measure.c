@@ -140,8 +140,8 @@ static bool has_no_slot(struct sandbox *sandbox)
     return sandbox->record.box_slot == SANDBOX_NO_SLOT;
 }
 
-/* False: there is nothing to be recorded, for now: it is in use, or gone, or little has happened. */
-static bool try_measure(struct sandbox *sandbox, struct measure *measure)
+/* False: there is nothing to be recorded, for now: it is in use, or gone, or little has happened. *seen: what it uses, where that could be looked at. */
+static bool try_measure(struct sandbox *sandbox, struct measure *measure, struct gauge_sample *seen)
 {
     struct cgroup_usage usage = {0};
     struct error ignored = {0};
@@ -155,6 +155,9 @@ static bool try_measure(struct sandbox *sandbox, struct measure *measure)
     box_settle(sandbox->box);
     if (box_usage(sandbox->box, &usage, &ignored) < 0)
         return false;
+    *seen = (struct gauge_sample){.at = (int64_t)clock_wall_ms(),
+                                  .cpu_us = (int64_t)usage.cpu_usec,
+                                  .memory_bytes = (int64_t)usage.memory_bytes};
     bool is_last = is_still(sandbox, &usage);
     if (is_last)
         sandbox->n_measured = noticed;
@@ -180,12 +183,15 @@ static int64_t measure_disk(struct sandbox *sandbox)
 static void sample(struct sandbox *sandbox, void *data)
 {
     struct measure measure = {0};
+    struct gauge_sample seen = {0};
     struct error err = {0};
 
     (void)data;
-    bool is_worth_it = try_measure(sandbox, &measure);
+    bool is_worth_it = try_measure(sandbox, &measure, &seen);
     if (is_worth_it)
-        measure.disk_bytes = measure_disk(sandbox);
+        seen.disk_bytes = measure.disk_bytes = measure_disk(sandbox);
+    if (seen.at)
+        gauge_history_add(sandbox->sandboxes->histories, &sandbox->history, &seen);
     if (is_worth_it && measure_put(sandbox, &measure, &err) < 0)
         log_warn("what a sandbox uses could not be recorded", F_SANDBOX(sandbox->id),
                  F("error", (const char *)err.text));

@@ -83,6 +83,7 @@ void sandbox_free(struct sandbox *sandbox)
     assert(!sandbox->is_watched && !sandbox->mailbox.first);
     sandbox->sandboxes->execution_ops->free_all(sandbox);
     box_free(sandbox->box);
+    gauge_history_forget(sandbox->sandboxes->histories, &sandbox->history);
     free((void *)sandbox->runtime_env);
     sandbox_record_clear(&sandbox->record);
     lock_clear(&sandbox->mailbox.lock);

@@ -14,6 +14,7 @@
 #include "base/id_table.h"
 #include "base/lock.h"
 #include "core/account/quota.h"
+#include "core/sandbox/gauge_history.h"
 #include "core/sandbox/lifecycle.h"
 #include "core/sandbox/sandboxes.h"
 #include "loop/loop.h"
@@ -80,6 +81,7 @@ struct sandbox {
     _Atomic uint64_t sampled_memory; // bytes then
     int64_t counted_cpu_ms;          // of the box's own counter
     int64_t counted_egress_bytes;    // likewise
+    struct gauge_history history;    // of these measures
 
     // See watchlist.h.
     struct sandbox *next_noticed;

@@ -3,6 +3,7 @@
 #include "core/sandbox/sandboxes.h"
 
 #include "base/mem.h"
+#include "core/sandbox/gauge_history.h"
 #include "core/sandbox/monitor.h"
 #include "core/sandbox/network_refusal.h"
 #include "core/sandbox/pool.h"
@@ -17,6 +18,7 @@ int sandboxes_open(const struct sandboxes *parts, struct sandboxes **out, struct
     lock_condition_init(&sandboxes->endings.removed);
     sandboxes->registry = registry_new();
     sandboxes->refusals = refusals_new(sandboxes);
+    sandboxes->histories = gauge_histories_new();
     if (pool_new(sandboxes, &sandboxes->pool, err) < 0 ||
         monitor_new(sandboxes, &sandboxes->monitor, err) < 0)
         return -1;
@@ -32,6 +34,7 @@ void sandboxes_free(struct sandboxes *sandboxes)
     registry_free(sandboxes->registry);
     refusals_free(sandboxes->refusals);
     monitor_free(sandboxes->monitor); // what was posted to its loop is run here
+    gauge_histories_free(sandboxes->histories);
     lock_condition_clear(&sandboxes->endings.removed);
     lock_clear(&sandboxes->endings.lock);
     free(sandboxes);

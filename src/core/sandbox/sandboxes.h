@@ -17,6 +17,7 @@
 
 struct accounts;
 struct executions;
+struct gauge_histories;
 struct hub;
 struct layers;
 struct outlets;
@@ -91,6 +92,7 @@ struct sandboxes {
     struct pool *pool;
     struct monitor *monitor;
     struct refusals *refusals;
+    struct gauge_histories *histories;
     struct watchlist *watchlist; // the monitor's; NULL: there is none
     // Sandboxes that are over and still have a box. The reaper removes those, and whoever needs a new one when there are many.
     struct {

@@ -23,36 +23,45 @@ static int64_t cpus_of(const struct sandbox_info *info)
     return millis > 1000 ? (millis + 999) / 1000 : 1;
 }
 
-/* GET /sandboxes/{id}/metrics: as it is now, where that is in the time asked for. */
+static void write_gauge(struct json_writer *json, const struct sandbox_info *info,
+                        const struct sandbox_gauge *gauge)
+{
+    json_map_begin(json);
+    e2b_member_time(json, "timestamp", gauge->now);
+    e2b_member_number(json, "timestampUnix", gauge->now / 1000);
+    e2b_member_number(json, "cpuCount", cpus_of(info));
+    member_percent(json, "cpuUsedPct", gauge->cpu_percent);
+    e2b_member_number(json, "memUsed", gauge->memory_bytes);
+    e2b_member_number(json, "memTotal", info->limits.memory_bytes);
+    e2b_member_number(json, "memCache", 0);
+    e2b_member_number(json, "diskUsed", gauge->disk_bytes);
+    e2b_member_number(json, "diskTotal", info->limits.disk_bytes);
+    json_map_end(json);
+}
+
+/* GET /sandboxes/{id}/metrics: as it was and is now, where that is in the time asked for. */
 static int get_metrics(struct call *call, struct error *err)
 {
     autoclear(sandbox_info) info = {0};
-    struct sandbox_gauge gauge;
+    autoclear(sandbox_gauges) past = {0};
+    struct sandbox_gauge now;
     autoreply reply = {0};
-    struct json_writer *json = &reply.json;
-
-    if (e2b_get(call, &info, err) < 0 ||
-        sandbox_gauge(call->core->sandboxes, &call->actor, info.id, &gauge, err) < 0)
-        return -1;
-    int64_t now_s = gauge.now / 1000;
     int64_t start = query_integer(call->query, "start", 0);
     int64_t end = query_integer(call->query, "end", INT64_MAX);
+
+    if (e2b_get(call, &info, err) < 0 ||
+        sandbox_gauges(call->core->sandboxes, &call->actor, info.id, &past, err) < 0 ||
+        sandbox_gauge(call->core->sandboxes, &call->actor, info.id, &now, err) < 0)
+        return -1;
     reply_init(&reply);
-    json_list_begin(json);
-    if (now_s >= start && now_s <= end && !e2b_is_paused(&info)) {
-        json_map_begin(json);
-        e2b_member_time(json, "timestamp", gauge.now);
-        e2b_member_number(json, "timestampUnix", now_s);
-        e2b_member_number(json, "cpuCount", cpus_of(&info));
-        member_percent(json, "cpuUsedPct", gauge.cpu_percent);
-        e2b_member_number(json, "memUsed", gauge.memory_bytes);
-        e2b_member_number(json, "memTotal", info.limits.memory_bytes);
-        e2b_member_number(json, "memCache", 0);
-        e2b_member_number(json, "diskUsed", gauge.disk_bytes);
-        e2b_member_number(json, "diskTotal", info.limits.disk_bytes);
-        json_map_end(json);
+    json_list_begin(&reply.json);
+    for (size_t i = 0; i <= past.count; i++) {
+        const struct sandbox_gauge *gauge = i < past.count ? &past.items[i] : &now;
+        bool is_meant = gauge->now / 1000 >= start && gauge->now / 1000 <= end;
+        if (is_meant && (i < past.count || !e2b_is_paused(&info)))
+            write_gauge(&reply.json, &info, gauge);
     }
-    json_list_end(json);
+    json_list_end(&reply.json);
     return e2b_answer(call, &reply, 200);
 }
 

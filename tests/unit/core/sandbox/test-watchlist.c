@@ -21,7 +21,8 @@ static void begin(void)
     struct error err = {0};
 
     CHECK_OK(loop_new(&loop, &err), err);
-    room = (struct sandboxes){.execution_ops = &ops, .registry = registry_new()};
+    room = (struct sandboxes){
+        .execution_ops = &ops, .registry = registry_new(), .histories = gauge_histories_new()};
     room.watchlist = watchlist_new(loop);
     n_looks = 0;
     next = INT64_MAX;
@@ -33,6 +34,7 @@ static void end(void)
     registry_free(room.registry);
     watchlist_free(room.watchlist);
     loop_free(loop);
+    gauge_histories_free(room.histories);
 }
 
 static struct sandbox *add(const char *id)
