@@ -32,6 +32,7 @@ struct websocket {
     bool is_finished; // and nothing else either
     bool was_heard;   // since the last ping
     bool is_pinged;
+    bool is_overdue; // its answer is: the loop reads once more before that counts
 };
 
 static void finish(struct websocket *socket, bool is_whole)
@@ -252,9 +253,15 @@ static void on_time(void *data)
     bool is_judged = socket->is_pinged && !socket->is_held;
 
     if (is_judged && !socket->was_heard) {
-        finish(socket, false);
+        if (socket->is_overdue) {
+            finish(socket, false);
+            return;
+        }
+        socket->is_overdue = true; // the loop may be late itself, with the answer in the socket
+        loop_timer_set(&socket->timer, 1);
         return;
     }
+    socket->is_overdue = false;
     socket->is_pinged = response_is_drained(socket->response) &&
                         send_control(socket, WEBSOCKET_PING, "", 0) == RESPONSE_TAKEN;
     socket->was_heard = false;

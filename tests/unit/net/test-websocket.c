@@ -18,6 +18,12 @@ static const struct websocket_limits usual = {
 static const struct websocket_limits hasty = {
     .message_bytes = 1 << 20, .text_bytes = 1 << 16, .fragments = 100, .ping_ms = 30};
 
+static const struct websocket_limits patient = { // a slow machine answers within that
+    .message_bytes = 1 << 20,
+    .text_bytes = 1 << 16,
+    .fragments = 100,
+    .ping_ms = 1000};
+
 /* Sends back what comes. Texts are orders: "hold" and "flood"; "bye" closes it. */
 struct echo {
     struct fixture *fixture;
@@ -373,13 +379,36 @@ TEST(a_client_that_never_reads_is_given_up)
 
 TEST(a_silent_client_is_pinged_and_stays_as_long_as_it_answers)
 {
-    autoptr(fixture) fixture = start(&hasty, NULL);
+    autoptr(fixture) fixture = start(&patient, NULL);
     autofd fd = open_socket(fixture);
 
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 3; i++) {
         CHECK_INT(read_frame(fd).first, 0x89);
         send_frame(fd, 0x8a, "");
     }
+}
+
+/* On the loop: keeps it busy for longer than a client has to answer. */
+static void stall(void *data)
+{
+    uint64_t until_ms = clock_monotonic_ms() + patient.ping_ms + 100;
+
+    atomic_store((atomic_int *)data, 1);
+    while (clock_monotonic_ms() < until_ms)
+        (void)poll(NULL, 0, 10);
+}
+
+TEST(an_answer_that_waits_while_the_loop_is_busy_came_in_time)
+{
+    autoptr(fixture) fixture = start(&patient, NULL);
+    autofd fd = open_socket(fixture);
+    atomic_int is_stalled = 0;
+
+    CHECK_INT(read_frame(fd).first, 0x89);
+    loop_post(fixture->loop, stall, &is_stalled);
+    fixture_wait(&is_stalled, 1);
+    send_frame(fd, 0x8a, "");
+    CHECK_INT(read_frame(fd).first, 0x89);
 }
 
 TEST(a_client_that_answers_no_ping_is_gone)
