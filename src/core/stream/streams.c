@@ -401,15 +401,15 @@ void streams_end(struct streams *streams, struct stream *stream)
     stream_finish(stream);
 }
 
-static bool is_small(struct stream *stream)
-{
-    autolock(&stream->lock);
-    return stream->size_bytes <= RECENT_BYTES && !stream->is_removed;
-}
-
-/* In the place of the oldest one, which is returned. */
+/*
+ * In the place of the oldest one, which is returned; a large or removed one comes back itself. Who removes it marks it under its lock and then
+ * looks for it here.
+ */
 static struct stream *put_recent(struct stream_recent *recent, struct stream *stream)
 {
+    autolock(&stream->lock);
+    if (stream->size_bytes > RECENT_BYTES || stream->is_removed)
+        return stream;
     autolock(&recent->lock);
     unsigned place = recent->next++ % STREAM_RECENT;
     struct stream *oldest = recent->streams[place];
@@ -433,9 +433,7 @@ void streams_keep_recent(struct streams *streams, struct stream *stream)
         (void)spool_remove_file(streams->spool_fd, stream->record.id, &ignored);
         (void)dup3(streams->void_fd, stream->fd, O_CLOEXEC); // who reads it meanwhile finds as much
     }
-    if (stream && is_small(stream))
-        stream = put_recent(&streams->recent, stream);
-    stream_free(stream);
+    stream_free(stream ? put_recent(&streams->recent, stream) : NULL);
 }
 
 void streams_announce(struct streams *streams, struct stream *stream)

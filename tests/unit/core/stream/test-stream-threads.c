@@ -2,6 +2,9 @@
 /* Streams under many threads: appends stay whole, ends are exact, and objects come and go. */
 #include "core/stream/stream.h"
 
+#include "base/id.h"
+#include "core/stream/stream_object.h"
+
 #include "stream_fixture.h"
 #include "test.h"
 
@@ -245,5 +248,47 @@ TEST(a_stream_that_is_in_use_is_removed_once)
     CHECK_INT(fixture_number(core->store, "SELECT count(*) FROM streams"), 0);
     CHECK_OK(streams_purge(core->streams, INT64_MAX / 2, 10, &removed, &err), err);
     CHECK_INT(removed, 0); // not even a file
+    stream_core_end();
+}
+
+static struct stream *ended; // a command's: who ran it gives it up
+
+static void *give_up(void *data)
+{
+    struct worker *worker = data;
+
+    streams_keep_recent(worker->core->streams, ended);
+    return NULL;
+}
+
+static struct stream *end_one(struct core *core)
+{
+    struct stream_place place = place_of(STREAM_STDOUT);
+    struct stream *stream = NULL;
+    struct error err = {0};
+
+    CHECK_OK(streams_prepare(core->streams, &place, &stream, &err), err);
+    CHECK_OK(streams_put(core->streams, stream, &err), err);
+    CHECK_INT(write(stream_write_fd(stream), "x", 1), 1);
+    CHECK_OK(streams_put_end(core->streams, stream, false, 1, &err), err);
+    streams_end(core->streams, stream);
+    return stream;
+}
+
+TEST(one_that_is_removed_while_its_command_gives_it_up_is_not_kept)
+{
+    static void *(*const fns[])(void *) = {give_up, remove_it};
+    struct core *core = stream_core();
+
+    for (int round = 0; round < 300; round++) {
+        char id[ID_TEXT];
+
+        ended = end_one(core);
+        (void)snprintf(id, sizeof id, "%s", stream_id(ended));
+        CHECK_INT(run_on(core, id, ARRAY_SIZE(fns), fns), 1);
+        CHECK(!stream_open_quick(core->streams, id));
+        for (unsigned i = 0; i < STREAM_RECENT; i++)
+            CHECK(!core->streams->recent.streams[i]);
+    }
     stream_core_end();
 }
