@@ -4,6 +4,7 @@ import hashlib
 import re
 import threading
 
+import audit
 import pytest
 from client import PATIENCE, Raw, base64_of, check_error, files_json, nulls, together, until, waiting_for
 
@@ -414,6 +415,15 @@ def test_deleting_the_sandbox_answers_the_input(api):
         api.follow(made.made["stdoutStreamUrl"]).wait_for(b"x")
         made.delete()
         assert raw.answer("PUT").status == 200
+
+
+def test_what_was_told_to_have_ended_is_not_listed_as_alive(server, api):
+    """Also when the end is not recorded yet."""
+    run = api.create_one_shot("sleep", "1")
+    with audit.writing(server) as end:
+        run.wait_status("terminated")
+        threading.Timer(0.3, end).start()
+        assert run.id not in [one["sandboxId"] for one in api.get("/sandbox?live=true&limit=100").data["sandboxes"]]
 
 
 # ---- refusals ----

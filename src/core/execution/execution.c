@@ -281,6 +281,31 @@ int execution_find(struct executions *executions, const struct actor *actor, con
     return 0;
 }
 
+static bool has_ended(struct executions *executions, const char *id)
+{
+    autoptr(execution) execution = executions_find(executions, id);
+
+    if (!execution)
+        return false;
+    autolock(&execution->lock);
+    return execution_is_over(&execution->record);
+}
+
+/* Lets the store come up with ends of these that were told. True: there were some. */
+static bool settle_listed(struct executions *executions, const struct execution_list *list)
+{
+    bool is_any = false;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct execution_record *row = &list->rows[i];
+        if (execution_is_over(row) || !has_ended(executions, row->id))
+            continue;
+        lookup_settle(executions->sandboxes, row->sandbox_id);
+        is_any = true;
+    }
+    return is_any;
+}
+
 int execution_list(struct executions *executions, const struct actor *actor,
                    const struct execution_filter *filter, struct execution_infos *out,
                    struct error *err)
@@ -298,6 +323,11 @@ int execution_list(struct executions *executions, const struct actor *actor,
     own.owner.project = filter->owner.project;
     if (store_execution_list(executions->sandboxes->store, &own, &found, err) < 0)
         return -1;
+    if (settle_listed(executions, &found)) {
+        execution_list_clear(&found);
+        if (store_execution_list(executions->sandboxes->store, &own, &found, err) < 0)
+            return -1;
+    }
     execution_infos_take(out, &found);
     return 0;
 }
@@ -435,8 +465,14 @@ int execution_cancel(struct executions *executions, const struct actor *actor, c
 int execution_count(struct executions *executions, const struct actor *actor, int64_t since,
                     struct execution_outcomes *out, struct error *err)
 {
-    struct owner owner = actor_filter(actor);
+    struct store *store = executions->sandboxes->store;
+    struct execution_filter open = {
+        .owner = actor_filter(actor), .states = EXECUTION_OPEN, .page.limit = PAGE_MAX};
+    autoexecutions found = {0};
 
-    owner.scope = NULL;
-    return store_execution_outcomes(executions->sandboxes->store, &owner, since, out, err);
+    open.owner.scope = NULL;
+    if (store_execution_list(store, &open, &found, err) < 0)
+        return -1;
+    (void)settle_listed(executions, &found);
+    return store_execution_outcomes(store, &open.owner, since, out, err);
 }

@@ -43,7 +43,7 @@ int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const ch
 /* Whether what the store says of it is what everybody was told. */
 static bool is_living(struct sandboxes *sandboxes, const char *id)
 {
-    autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
+    autoptr(sandbox) sandbox = sandboxes->registry ? registry_find(sandboxes->registry, id) : NULL;
     return !sandbox || !sandbox_is_over(sandbox);
 }
 
@@ -144,6 +144,21 @@ static struct label_selector join(const struct label_selector *a, const struct l
     return both;
 }
 
+/* Lets the store come up with ends of these that were told. True: there were some. */
+static bool settle_listed(struct sandboxes *sandboxes, const struct sandbox_list *list)
+{
+    bool is_any = false;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct sandbox_record *row = &list->rows[i];
+        if (sandbox_in(row->state) & SANDBOX_OVER || is_living(sandboxes, row->id))
+            continue;
+        lookup_settle(sandboxes, row->id);
+        is_any = true;
+    }
+    return is_any;
+}
+
 int sandbox_list(struct sandboxes *sandboxes, const struct actor *actor,
                  const struct sandbox_filter *filter, struct sandbox_infos *out, struct error *err)
 {
@@ -162,6 +177,11 @@ int sandbox_list(struct sandboxes *sandboxes, const struct actor *actor,
     }
     if (store_sandbox_list(sandboxes->store, &own, &found, err) < 0)
         return -1;
+    if (settle_listed(sandboxes, &found)) {
+        sandbox_list_clear(&found);
+        if (store_sandbox_list(sandboxes->store, &own, &found, err) < 0)
+            return -1;
+    }
     sandbox_infos_take(out, &found);
     return 0;
 }

@@ -3,7 +3,9 @@
 import json
 import socket
 import sqlite3
+import threading
 
+import audit
 import pytest
 
 from aionis import ROUTES, TOP, Aionis, Refused, check_refused, issues_of, sandbox_of
@@ -226,6 +228,18 @@ def test_budgets(own_server):
     aionis, session = client("anybody")
     aionis.run(session, "echo")
     assert refusal(lambda: aionis.execute(session, "echo")).details["policy_source"] == "env_global_default"
+
+
+def test_a_run_that_was_told_to_have_ended_counts(own_server):
+    """Also when its end is not recorded yet."""
+    server, aionis = own_server(SANDBOX_TENANT_BUDGET_POLICY_JSON='{"*":{"daily_timeout_cap":1}}')
+    session = aionis.session()
+    run = aionis.start(session, "sleep", "30", timeout_ms=1000)
+    until(lambda: audit.rows(server, "SELECT 1 FROM executions WHERE state <> 'queued'"), "it to be recorded as running")
+    with audit.writing(server) as end:
+        assert aionis.wait(run)["status"] == "timeout"
+        threading.Timer(0.3, end).start()
+        assert refusal(lambda: aionis.execute(session, "echo")).details["used"] == 1
 
 
 def test_callers_at_once_do_not_overrun_a_budget(own_server):
