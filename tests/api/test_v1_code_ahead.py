@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interpreters that wait in boxes made ahead: used by the first code of a sandbox, as what it asks for, by nobody else and never twice."""
 import json
+import os
 import pathlib
+import socket
+import subprocess
+import time
 
 import e2b as protocol
 import pytest
@@ -10,6 +14,7 @@ from client import until
 
 TOP = "/api/v1"
 BASE = pathlib.Path(__file__).resolve().parents[2] / "runtimes/base.yaml"
+DRIVER = BASE.parents[1] / "src/core/code/drivers/python.py"
 # Nobody has taken it: its process has the name it was started with.
 WAITING = "grep -lzx 'w[a]iting' /proc/[0-9]*/cmdline 2>/dev/null | wc -l"
 
@@ -97,6 +102,32 @@ def test_packages_that_came_before_the_first_code_are_seen(ahead, new):
     place = one.output("python3 -c 'import site; print(site.getsitepackages()[0])'").strip()
     one.output(f"mkdir -p {place}; mkdir /tmp/more; echo 'X = 7' > /tmp/more/from_more.py; echo /tmp/more > {place}/more.pth")
     assert value(run(ahead.client, one, "import from_more; from_more.X")) == "7"
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_packages_that_came_while_it_started_are_not_missed(tmp_path, is_late):
+    """It has looked for packages, and has not come to the driver's first line: so it must not be taken. The driver alone, in a world of processes of its own."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    (packages / "sitecustomize.py").write_text("print('looked', flush=True)\n")
+    until(lambda: time.time() - packages.stat().st_ctime > 1, "it to be older than the interpreter")
+    name, env = f"burrow-test-{os.getpid()}-{is_late}", {"PATH": "/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "python3", "-", name, "waiting"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+    try:
+        assert process.stdout.readline() == b"looked\n"
+        if is_late:
+            (packages / "late.py").touch()
+        process.stdin.write(DRIVER.read_bytes())
+        process.stdin.close()
+        with socket.socket(socket.AF_UNIX) as door:
+            address = ("\0" + name).ljust(108, "\0")
+            until(lambda: door.connect_ex(address) == 0, "it to listen")
+            fields = {"name": name + "-context", "directory": "/tmp", "env": "\0".join(f"{key}={value}" for key, value in env.items())}
+            door.sendall(b"".join(f"{key} {len(value)}\n{value}\n".encode() for key, value in fields.items()) + b"\n")
+            assert door.recv(1) == (b"" if is_late else b"y")
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_one_that_died_is_not_missed(ahead, new):

@@ -917,14 +917,23 @@ def first_python(path):
 
 
 def places():
-    """Where modules come from, and whether something was put there."""
+    """Where modules come from, and when something was last put there. Python leaves out what was not there when it started."""
+    import site
     times = {}
-    for place in sys.path:
+    for place in {*sys.path, *site.getsitepackages()} - {""}:
         try:
-            times[place] = os.stat(place).st_mtime_ns if place else None
+            times[place] = os.stat(place).st_ctime
         except OSError:
-            times[place] = None
+            times[place] = 0
     return times
+
+
+def started_at():
+    """By the wall clock, and a little earlier than later: it tells how old files are."""
+    import time
+    with open("/proc/self/stat") as file:
+        ticks = int(file.read().rpartition(")")[2].split()[19])
+    return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")) - 0.02
 
 
 def become_user(text):
@@ -985,7 +994,9 @@ def wait(name):
     """Until the server says which context this is: its listening socket, and the word it would have been started with."""
     import base64, codeop, grp, linecache, pwd, site, time, traceback  # what runs will need
     eval(compile("1 + 1", "<cell 0>", "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT))
-    times = places()
+    times, started = places(), started_at()
+    if max(times.values()) >= started:
+        times = None  # somebody has the box already, and Python may have looked before that
     door = listener(name)
     while True:
         connection, _ = door.accept()
