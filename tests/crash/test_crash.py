@@ -288,7 +288,7 @@ def test_a_run_that_is_under_way_is_waited_for_at_the_next_server(server):
     body = {"script": f"{waiting_for('/tmp/go')}; echo lived; exit 5", "name": name}
     thread = threading.Thread(target=attempt, args=(lambda: server.client.post("/api/v1/run", body, headers=key),))
     thread.start()
-    found = until(lambda: server.client.get(f"/sandbox?name={name}").data["sandboxes"], "it to run")
+    found = until(lambda: server.client.get(f"/sandbox?name={name}&status=running").data["sandboxes"], "it to run")
     client = crash(server)
     thread.join()
     assert client.get(f"/sandbox/status/{found[0]['sandboxId']}").data["status"] == "running"
