@@ -140,9 +140,9 @@ BOX_TEST(control_characters_signal_the_foreground_and_sizes_are_told)
     autofd input = open_input(box, &t);
     await_text(&t, "ready\r\n");
     type(input, "\003");
-    await_text(&t, "got 2\r\n");
+    await_text(&t, "got 2"); // the echo of ^C may come before the end of its line
     CHECK_OK(box_resize(box, t.id, 50, 132, &err), err);
-    await_text(&t, "got 28 size 50x132\r\n");
+    await_text(&t, "got 28 size 50x132");
     CHECK_OK(box_signal(box, t.id, SIGHUP, false, &err), err);
     await_text(&t, "got 1\r\n");
     CHECK_INT(finish(box, t.id).code, 0);
