@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """SSH into sandboxes with stock clients: commands, terminals, files, forwards."""
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
 import pty
 import random
+import re
 import select
 import signal
 import socket
@@ -141,7 +143,7 @@ def test_a_slow_reader_holds_up_the_client(ssh, server, shared):
             process.stdin.write(bytes(MIB))
         process.stdin.flush()
         assert process.stdout.readline() == b"done\n"
-        assert max(int(open(f"/proc/{pid}/status").read().split("VmHWM:")[1].split()[0]) for pid in processes_of(server)) < 32 * 1024
+        assert 0 < max(memory_of(pid, "VmHWM") for pid in processes_of(server)) < 32 * MIB
     finally:
         process.kill()
         process.communicate()
@@ -712,13 +714,25 @@ def processes_of(server):
     """All burrow-ssh of this server."""
     pids = []
     for thread in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
-        for pid in (thread / "children").read_text().split():
-            try:
-                if pathlib.Path("/proc", pid, "comm").read_text() == "burrow-ssh\n":
-                    pids.append(int(pid))
-            except FileNotFoundError:
-                pass
-    return pids
+        with contextlib.suppress(FileNotFoundError):
+            pids += map(int, (thread / "children").read_text().split())
+    return [pid for pid in pids if name_of(pid) == "burrow-ssh"]
+
+
+def name_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def memory_of(pid, what="VmRSS"):
+    """In bytes; 0: it has just gone."""
+    try:
+        found = re.search(rf"{what}:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())
+    except (FileNotFoundError, ProcessLookupError):
+        found = None
+    return int(found[1]) * 1024 if found else 0
 
 
 def test_the_process_of_a_connection_has_no_rights(ssh, server, shared):

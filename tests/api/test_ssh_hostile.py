@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """SSH and clients that finish the key exchange and then send what no decent client does (ssh_hostile.py). tests/load/ssh-hostile does it for hours."""
 import random
-import re
 
 import pytest
 
@@ -10,7 +9,7 @@ import ssh_hostile
 from client import PATIENCE, until
 from ssh import Ssh
 from ssh_raw import ADJUST, CONFIRMED, DATA, OPEN, Ended, RawSsh, kexinit, number, request, text
-from test_ssh import processes_of
+from test_ssh import memory_of, processes_of
 
 SEEDS = range(300)
 MIB = 1 << 20
@@ -147,17 +146,10 @@ def test_data_beyond_the_window_ends_the_connection_and_takes_no_memory(bystande
             for i in range(200 * MIB // 32000):
                 connection.send(bytes([DATA]) + number(channel) + text(bytes(32000)))
                 if i % 100 == 0:
-                    largest = max([largest, *(resident(pid) for pid in processes_of(own))])
+                    largest = max([largest, *(memory_of(pid) for pid in processes_of(own))])
             connection.expect(1)
     assert largest < 64 * MIB
     ssh.run(box.id, "pkill -x sleep")
-
-
-def resident(pid):
-    try:
-        return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{pid}/status").read())[1]) * 1024
-    except (FileNotFoundError, TypeError):
-        return 0
 
 
 def test_a_window_without_end_is_no_memory_without_end(bystander, own, ssh, box):
@@ -174,7 +166,7 @@ def test_a_window_without_end_is_no_memory_without_end(bystander, own, ssh, box)
         until(lambda: written() > 65536, "the command to begin")
         counts = [written()]
         until(lambda: counts.append(written()) or counts[-1] == counts[-2], "it to wait")
-        assert max(resident(pid) for pid in processes_of(own)) < 64 * MIB
+        assert max(memory_of(pid) for pid in processes_of(own)) < 64 * MIB
     ssh.run(box.id, "kill $(cat /tmp/endless)")
 
 

@@ -205,10 +205,11 @@ def test_a_file_that_was_sent_is_not_read_again(watch, own):
     one.until({"large": content, "small": "1"})
     one.inside("printf 2 >small")
     one.until({"large": content, "small": "2"})
-    assert sizes_read() != before and max(sizes_read()[len(before):]) < len(content)
+    until(lambda: len(sizes_read()) > len(before), "the log to say so")
+    assert max(sizes_read()[len(before):]) < len(content)
     one.inside("printf y | dd of=large conv=notrunc status=none")  # of the same size
     one.until({"large": "y" + content[1:], "small": "2"})
-    assert max(sizes_read()[len(before):]) >= len(content)
+    until(lambda: max(sizes_read()[len(before):]) >= len(content), "the log to say so")
     (watch.directory / "large").write_text("short")
     one.until({"large": "short", "small": "2"})
     one.stop()
