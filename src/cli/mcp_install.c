@@ -264,16 +264,31 @@ static void put_table(const struct install *install, struct buffer *out)
         (void)buffer_add_text(out, "env_vars = [\"BURROW_API_KEY\"]\n", &ignored);
 }
 
-/* A name as it is meant, without blanks and quotation marks, up to `end` or the end of the line. */
-static void read_name(const char *at, const char *line_end, char end, char *out, size_t size)
+/* Behind a text of one line that begins at `at`, or at the end of its line. */
+static const char *skip_string(const char *at, const char *end)
+{
+    const char quote = *at++;
+
+    for (; at < end && *at != '\n' && *at != quote; at++)
+        at += quote == '"' && *at == '\\' && at + 1 < end;
+    return at < end && *at == quote ? at + 1 : at;
+}
+
+/* A name as it is meant, without blanks and quotation marks, up to `stop` outside of those, which is returned; NULL: there is none. A point
+ * between marks divides nothing, and becomes a line break, which no name has. */
+static const char *read_name(const char *at, const char *end, char stop, char *out, size_t size)
 {
     size_t used = 0;
 
-    for (; at < line_end && *at != end && *at != '\n'; at++) {
-        if (!strchr(" \t\r\"'", *at) && used + 1 < size)
-            out[used++] = *at;
+    while (at < end && *at != stop && *at != '#' && *at != '\n') {
+        bool is_quoted = *at == '"' || *at == '\'';
+        const char *next = is_quoted ? skip_string(at, end) : at + 1;
+        for (; at < next; at++)
+            if (!strchr(" \t\r\"'", *at) && used + 1 < size)
+                out[used++] = *at == '.' && is_quoted ? '\n' : *at;
     }
     out[used] = '\0';
+    return at < end && *at == stop ? at : NULL;
 }
 
 static bool is_ours(const char *name)
@@ -284,18 +299,48 @@ static bool is_ours(const char *name)
     return strncmp(name, ours, length) == 0 && (!name[length] || name[length] == '.');
 }
 
-/* TOML as far as is needed to leave it alone: which table a line belongs to, and whether it is within a text of several lines. */
+/* TOML as far as is needed to leave it alone: which table a line belongs to, and whether a text or a list of several lines is open there. */
 struct toml {
     char table[256];
-    bool is_text, is_own;
+    char text;      // the quotation mark of that text; 0: none
+    unsigned depth; // of brackets
+    bool is_own;
 };
 
-static void count_marks(struct toml *toml, const char *at, const char *end)
+static bool is_mark(const char *at, const char *end, char quote)
 {
-    for (; at + 3 <= end; at++) {
-        if (memcmp(at, "\"\"\"", 3) == 0 || memcmp(at, "'''", 3) == 0) {
-            toml->is_text = !toml->is_text;
-            at += 2;
+    return end - at >= 3 && at[0] == quote && at[1] == quote && at[2] == quote;
+}
+
+/* Behind the text of several lines, if it ends in this one; two more marks may belong to it. */
+static const char *skip_text(struct toml *toml, const char *at, const char *end)
+{
+    for (; at < end && !is_mark(at, end, toml->text); at++)
+        at += toml->text == '"' && *at == '\\' && at + 1 < end;
+    if (at >= end)
+        return end;
+    at += 3;
+    for (int i = 0; i < 2 && at < end && *at == toml->text; i++)
+        at++;
+    toml->text = 0;
+    return at;
+}
+
+/* What this line opens and closes. */
+static void read_values(struct toml *toml, const char *at, const char *end)
+{
+    while (at < end && (toml->text || *at != '#')) {
+        if (toml->text) {
+            at = skip_text(toml, at, end);
+        } else if (is_mark(at, end, '"') || is_mark(at, end, '\'')) {
+            toml->text = *at;
+            at += 3;
+        } else if (*at == '"' || *at == '\'') {
+            at = skip_string(at, end);
+        } else {
+            toml->depth += *at == '[' || *at == '{';
+            toml->depth -= (*at == ']' || *at == '}') && toml->depth;
+            at++;
         }
     }
 }
@@ -305,25 +350,23 @@ static int take_line(const struct install *install, struct toml *toml, const cha
                      const char *end, struct burrow_error *err)
 {
     char key[128], name[sizeof toml->table + sizeof key];
-    bool was_text = toml->is_text;
 
-    count_marks(toml, at, end);
-    at += strspn(at, " \t");
-    if (was_text || at >= end)
-        return 0;
-    if (*at == '[' && !memchr(at, '=', (size_t)(end - at))) {
-        if (!memchr(at, ']', (size_t)(end - at)))
-            return fail_file(install, "is not TOML (a table's name has no ']')", err);
-        read_name(at + 1, end, ']', toml->table, sizeof toml->table);
-        toml->is_own = is_ours(toml->table);
-        return 0;
+    if (!toml->text && !toml->depth) {
+        at += strspn(at, " \t");
+        if (at < end && *at == '[') {
+            at += 1 + (end - at > 1 && at[1] == '[');
+            if (!read_name(at, end, ']', toml->table, sizeof toml->table))
+                return fail_file(install, "is not TOML (a table's name has no ']')", err);
+            toml->is_own = is_ours(toml->table);
+            return 0;
+        }
+        const char *equals = read_name(at, end, '=', key, sizeof key);
+        (void)snprintf(name, sizeof name, "%s%s%s", toml->table, *toml->table ? "." : "", key);
+        if (equals && !toml->is_own && (is_ours(name) || strcmp(name, "mcp_servers") == 0))
+            return fail_file(install, "has servers in a form that is not changed here", err);
+        at = equals ? equals : at;
     }
-    if (*at == '#' || !memchr(at, '=', (size_t)(end - at)))
-        return 0;
-    read_name(at, end, '=', key, sizeof key);
-    (void)snprintf(name, sizeof name, "%s%s%s", toml->table, *toml->table ? "." : "", key);
-    if (!toml->is_own && (is_ours(name) || strcmp(name, "mcp_servers") == 0))
-        return fail_file(install, "has servers in a form that is not changed here", err);
+    read_values(toml, at, end);
     return 0;
 }
 
@@ -346,6 +389,8 @@ static int make_toml(const struct install *install, const struct buffer *before,
             (void)buffer_add(after, at, length, &ignored);
         at = next;
     }
+    if (toml.text || toml.depth)
+        return fail_file(install, "is not TOML (a text or a list has no end)", err);
     if (after->length && after->data[after->length - 1] != '\n')
         (void)buffer_add_text(after, "\n", &ignored);
     if (after->length > 1 && after->data[after->length - 2] != '\n')

@@ -261,6 +261,37 @@ def test_toml_is_read_as_far_as_it_must_be(tmp_path):
     assert now["mcp_servers"] == {"burrowing": {"command": "z"}, "burrow": {"command": os.path.realpath(BURROW), "args": ["mcp"]}}
 
 
+# behind our table, or before it: nothing of it may go or be taken for ours
+STRANGE_TOML = (
+    '[projects."/home/me/a=b"]\ntrust_level = "trusted"\n', '[mcp_servers.github] # token=env\ncommand = "g"\n', '[[profiles]] # a=b\nx = 1\n[[profiles]]\nx = 2\n',
+    "# don't use ''' here, nor \"\"\"\n[a]\nx = 1\n", "[a]\nx = 1 # '''\n[b]\ny = 2\n", '[a]\nx = "\'\'\'"\n[b]\ny = \'"""\'\n[c]\nz = 3\n',
+    '[a]\nlist = [\n  ["x", "]"],\n  [ "y" ], # ]\n]\n[b]\ny = 2\n', '[a]\nx = \'\'\'\\\'\'\'\n[b]\ny = \"\"\"a\\\"\"\"\"\"\"\n[c]\nz = 3\n', '[a."b]c"]\nx = 1\n["d=e" . f]\ny = 2\n',
+    '[mcp_servers."burrow.x"]\ncommand = "z"\n', '[a]\n"k=v" = 1\n"# no" = "# text"\n[b]\ny = 2\n', "[a]\r\nx = 1\r\n[b] # c=d\r\ny = 2\r\n")
+
+
+@pytest.mark.parametrize("name", ("[mcp_servers.burrow]", "[mcp_servers.burrow] # x=1", "[mcp_servers.'burrow'] # '''"))
+@pytest.mark.parametrize("others", STRANGE_TOML)
+def test_toml_of_others_stays_around_our_table(tmp_path, others, name):
+    import tomllib
+    file = tmp_path / ".codex/config.toml"
+    file.parent.mkdir()
+    ours = f'{name}\ncommand = "old" # [x]\nargs = [\n  "[not.a.table]",\n]\n'
+    for content in (ours + others, others + ours):
+        wanted = tomllib.loads(content)
+        wanted["mcp_servers"]["burrow"] = {"command": os.path.realpath(BURROW), "args": ["mcp"]}
+        file.write_bytes(content.encode())
+        install(tmp_path, "codex", "--write")
+        assert tomllib.loads(file.read_text()) == wanted, file.read_text()
+
+
+@pytest.mark.parametrize("content", ('a = [\n', 'a = \"\"\"\nb\n', "a = '''\n[mcp_servers.burrow]\n"))
+def test_toml_that_does_not_end_is_left_alone(tmp_path, content):
+    file = tmp_path / ".codex/config.toml"
+    file.parent.mkdir()
+    file.write_text(content)
+    assert "nothing was written" in install(tmp_path, "codex", "--write", ok=False).stderr and file.read_text() == content
+
+
 @pytest.mark.parametrize("client, variable, file", (("claude", "CLAUDE_CONFIG_DIR", ".claude.json"), ("codex", "CODEX_HOME", "config.toml"),
                                                     ("vscode", "XDG_CONFIG_HOME", "Code/User/mcp.json")))
 def test_clients_that_were_told_to_look_elsewhere_are_followed(tmp_path, client, variable, file):
