@@ -18,7 +18,6 @@
 #define NAMES_LIMIT_MS (2 * 60 * 1000)
 #define CERTIFICATES "/etc/ssl/certs/ca-certificates.crt" // of the machine, whose network it is
 #define CERTIFICATES_MAX (1 << 20)
-#define ROOM_BYTES ((uint64_t)256 << 20) // with so much left a volume is not what was full
 
 static const struct limits limits = {.memory_bytes = INT64_C(2) << 30,
                                      .cpu_millicores = 2000,
@@ -163,13 +162,20 @@ static void hear(struct hearing *hearing, const char *data, size_t length)
     }
 }
 
-/* Whose room it was: the volume's, or that of the box, which packages are not to go beyond. */
-static int explain_full(const struct hearing *hearing, struct volume *volume, struct error *err)
+/*
+ * Whose room it was: that of the box, which packages are not to go beyond, or the volume's. The one with less left, also where apt foretells it before it
+ * writes anything, or npm has removed what it wrote: that gives both the same.
+ */
+static int explain_full(const struct hearing *hearing, struct box *box, struct volume *volume,
+                        struct error *err)
 {
+    const uint64_t most = (uint64_t)limits.disk_bytes;
     struct volume_space space = {0};
     struct error ignored = {0};
+    uint64_t used = 0;
 
-    if (volume_space(volume, &space, &ignored) == 0 && space.free_bytes >= ROOM_BYTES)
+    if (box_disk_usage(box, &used, &ignored) == 0 && volume_space(volume, &space, &ignored) == 0 &&
+        (used >= most || most - used <= space.free_bytes))
         return error_refuse(err, ERROR_LIMIT, "packages",
                             "packages: what they need does not fit into %lld GiB: %s",
                             (long long)limits.disk_bytes >> 30, hearing->fault);
@@ -177,11 +183,11 @@ static int explain_full(const struct hearing *hearing, struct volume *volume, st
                         "the volume has no room left to install packages: %s", hearing->fault);
 }
 
-static int explain(const struct hearing *hearing, const struct process_exit *exit,
+static int explain(const struct hearing *hearing, const struct process_exit *exit, struct box *box,
                    struct volume *volume, struct error *err)
 {
     if (hearing->is_full)
-        return explain_full(hearing, volume, err);
+        return explain_full(hearing, box, volume, err);
     if (hearing->noun)
         return error_refuse(err, ERROR_INVALID, hearing->noun, "%s: %s", hearing->noun,
                             hearing->fault);
@@ -291,7 +297,7 @@ static int run(struct engine *engine, struct box *box, const char *const *env,
     closep(&input);
     if (relay(hearing, output, err) < 0 || box_wait(box, PROCESS, -1, &exit, err) < 0)
         return -1;
-    return exit.code ? explain(hearing, &exit, engine_volume(engine), err) : 0;
+    return exit.code ? explain(hearing, &exit, box, engine_volume(engine), err) : 0;
 }
 
 static void fill_env(const struct runtime_image *image, const char *list,

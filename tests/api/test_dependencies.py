@@ -10,6 +10,7 @@ import uuid
 
 import pytest
 
+import oci
 from archives import member, tar_of
 from client import check_error, until
 from server import BURROW, CACHE, borrow_runtimes
@@ -360,6 +361,41 @@ def test_a_server_whose_disk_is_full_says_so_and_works_once_there_is_room(crampe
     sandbox, _ = made(server, dependencies=["figlet"])
     assert sandbox.run("figlet", "x").exit_code == 0
     sandbox.delete()
+
+
+needs_apt_image = pytest.mark.skipif(not (oci.BUSYBOX.exists() and shutil.which("mkfs.btrfs")), reason="busybox-static or mkfs.btrfs is not installed")
+
+
+def add_apt(place, image, script):
+    """An image whose `apt-get install` is this script; the words of `burrow run` that ask for a package of it."""
+    script = f"#!/bin/sh\n[ $1 = update ] && exit\n{script}\n"
+    tools = [oci.symlink(f"bin/{tool}", "busybox") for tool in ("cp", "fallocate")]
+    oci.simple(image, oci.layer(oci.entry("tmp", mode=0o1777), oci.entry("usr"), oci.entry("usr/bin"), oci.entry("usr/bin/apt-get", script, mode=0o755),
+                                *tools, oci.entry("etc"), oci.entry("etc/apt"), oci.entry("etc/apt/sources.list", "deb http://192.0.2.1/ any main\n")))
+    subprocess.run([BURROW, "runtime", "add", "apt", "--from", f"oci:{image}", "--data", place.data], check=True, capture_output=True)
+    return [BURROW, "run", "--local", "--data", place.data, "--runtime", "apt", "--dependency"]
+
+
+FORETOLD = "echo \"E: You don't have enough free space in /var/cache/apt/archives/.\"; exit 100"  # before it writes anything
+FILLED = "i=0; while fallocate -l 128M /tmp/$i 2>/dev/null; do i=$((i+1)); done; echo 'E: write (28: No space left on device)'; exit 100"
+VOLUMES, LIMIT = "the volume has no room left to install packages: E: ", "packages: what they need does not fit into 8 GiB: E: "
+
+
+@needs_apt_image
+@pytest.mark.parametrize("script", [FORETOLD, FILLED], ids=["foretold", "filled"])
+@pytest.mark.parametrize("mebibytes, said", [(1024, VOLUMES), (16384, LIMIT)], ids=["volume", "box"])
+def test_whose_room_it_was_is_said(tmp_path, script, mebibytes, said):
+    if shutil.disk_usage(tmp_path).free < 10 << 30:
+        pytest.skip("the disk has less than 10 GiB left")
+    place = Cramped(tmp_path / "data", "volume")
+    place.make_volume(mebibytes)
+    try:
+        run = add_apt(place, tmp_path / "image", script)
+        done = subprocess.run([*run, "x", "--", "/bin/true"], capture_output=True, text=True, timeout=300)
+        assert done.returncode == 125 and said in done.stderr, (done.returncode, done.stderr)
+        assert not [name for name in place.kept() if "dep-" in name]
+    finally:
+        place.end()
 
 
 def test_two_who_ask_for_the_same_list_at_once_have_it_installed_once(own_server, mirror):
