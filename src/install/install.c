@@ -124,23 +124,36 @@ bool install_is_there(const char *data_dir, const struct runtime_image *image, c
     return access(path, F_OK) == 0;
 }
 
+/* Whether the file of this lock is still the one by that name: who has had it removes it. */
+static bool is_still(int fd, int dir_fd, const char *path)
+{
+    struct stat mine, there;
+
+    return fstat(fd, &mine) == 0 && fstatat(dir_fd, path, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+}
+
 // Waits for whoever installs the same.
 static int lock_place(const struct install_options *options, const char *path, int *out_fd,
                       struct error *err)
 {
     struct pollfd cancel = {.fd = options->cancel_fd, .events = POLLIN};
-    autofd fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-    if (fd < 0)
-        return error_sys(err, "open '%s'", path);
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK)
-            return error_sys(err, "lock '%s'", path);
-        if (poll(&cancel, 1, 200) > 0)
-            return error_set(err, ERROR_GONE, "cancelled");
+    for (;;) {
+        autofd fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+            return error_sys(err, "open '%s'", path);
+        while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+            if (errno != EWOULDBLOCK)
+                return error_sys(err, "lock '%s'", path);
+            if (poll(&cancel, 1, 200) > 0)
+                return error_set(err, ERROR_GONE, "cancelled");
+        }
+        if (is_still(fd, AT_FDCWD, path)) {
+            *out_fd = take_fd(fd);
+            return 0;
+        }
     }
-    *out_fd = take_fd(fd);
-    return 0;
 }
 
 // ---- making it ----
@@ -224,10 +237,10 @@ static int make(struct engine *engine, const struct runtime_image *image, const 
     autofree char *place = xasprintf("%s/dep-%s", top, id);
     autofree char *scratch = xasprintf("install-%s", id);
     const struct keeping keeping = {image, id, work};
-    struct error ignored = {0};
 
+    // of one that was killed; and half of a layer that was being removed
     if (fd_remove_tree(AT_FDCWD, work, err) < 0 ||
-        volume_scratch_remove(volume, scratch, err) < 0) // of one that was killed
+        volume_scratch_remove(volume, scratch, err) < 0 || fd_remove_tree(AT_FDCWD, place, err) < 0)
         return -1;
     int result = install_box_run(engine, image, list, options, scratch, err);
     if (result == 0 && (result = keep(volume, scratch, &keeping, place, err)) < 0) {
@@ -235,24 +248,30 @@ static int make(struct engine *engine, const struct runtime_image *image, const 
             (void)error_restate(err, ERROR_NO_SPACE, "packages");
         (void)error_wrap(err, "keep packages in '%.200s'", top);
     }
-    (void)volume_scratch_remove(volume, scratch, &ignored);
-    if (result < 0)
-        (void)fd_remove_tree(AT_FDCWD, work, &ignored);
     return result;
+}
+
+/* Removes what is left of an install, whose lock the caller holds, and the lock's file with the last of it: who comes now makes another. */
+static void clean_held(struct volume *volume, int top_fd, const char *id)
+{
+    autofree char *lock = xasprintf(LOCK "%s", id);
+    autofree char *work = xasprintf(".new-dep-%s", id);
+    autofree char *scratch = xasprintf("install-%s", id);
+    struct error ignored = {0};
+
+    int is_left = fd_remove_tree(top_fd, work, &ignored);
+    is_left |= volume_scratch_remove(volume, scratch, &ignored);
+    if (!is_left)
+        (void)unlinkat(top_fd, lock, 0);
 }
 
 /* Whoever installs holds the lock. */
 static void clean_one(struct volume *volume, int top_fd, const char *lock)
 {
-    autofree char *work = xasprintf(".new-dep-%s", lock + strlen(LOCK));
-    autofree char *scratch = xasprintf("install-%s", lock + strlen(LOCK));
     autofd fd = openat(top_fd, lock, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    struct error ignored = {0};
 
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return;
-    (void)fd_remove_tree(top_fd, work, &ignored);
-    (void)volume_scratch_remove(volume, scratch, &ignored);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still(fd, top_fd, lock))
+        clean_held(volume, top_fd, lock + strlen(LOCK));
 }
 
 void install_clean(struct engine *engine, const char *data_dir)
@@ -265,28 +284,42 @@ void install_clean(struct engine *engine, const char *data_dir)
             clean_one(engine_volume(engine), dirfd(dir), entry->d_name);
 }
 
+/* With the lock, until the layer is there. */
+static int make_locked(struct engine *engine, const struct runtime_image *image, const char *list,
+                       const struct install_options *options, const char *top, const char *id,
+                       struct error *err)
+{
+    autofree char *lock = xasprintf("%s/" LOCK "%s", top, id);
+    autofd lock_fd = -1;
+
+    if (fd_make_dirs(top, 0700, err) < 0 || lock_place(options, lock, &lock_fd, err) < 0)
+        return -1;
+    autofd top_fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (top_fd < 0)
+        return error_sys(err, "open '%s'", top);
+    install_clean(engine, options->data_dir);
+    int result = install_is_there(options->data_dir, image, list)
+                     ? 0
+                     : make(engine, image, list, options, top, id, err);
+    clean_held(engine_volume(engine), top_fd, id);
+    return result;
+}
+
 int install_open(struct engine *engine, const struct runtime_image *image, const char *list,
                  const struct install_options *options, struct runtime_image **out,
                  struct error *err)
 {
     autofree char *top = xasprintf("%s/runtimes/.layers", options->data_dir);
     char id[ID_SIZE];
-    autofd lock_fd = -1;
 
     make_id(image, list, id);
     if (open_layer(options->data_dir, id, out, err) == 0)
         return 0;
-    autofree char *lock = xasprintf("%s/" LOCK "%s", top, id);
     if (image->n_binds)
         return error_refuse(err, ERROR_INVALID, "runtime",
                             "nothing can be installed over the runtime '%s:%s'; use base:latest",
                             image->name, image->tag);
-    if (fd_make_dirs(top, 0700, err) < 0 || lock_place(options, lock, &lock_fd, err) < 0)
-        return -1;
-    if (open_layer(options->data_dir, id, out, err) == 0)
-        return 0;
-    install_clean(engine, options->data_dir);
-    if (make(engine, image, list, options, top, id, err) < 0)
+    if (make_locked(engine, image, list, options, top, id, err) < 0)
         return -1;
     return open_layer(options->data_dir, id, out, err);
 }

@@ -2,6 +2,7 @@
 """Packages that a sandbox asks for: really installed, from the machine's own mirror, in a box that reaches nothing else."""
 import fcntl
 import os
+import pathlib
 import shutil
 import subprocess
 import threading
@@ -394,6 +395,48 @@ def test_whose_room_it_was_is_said(tmp_path, script, mebibytes, said):
         done = subprocess.run([*run, "x", "--", "/bin/true"], capture_output=True, text=True, timeout=300)
         assert done.returncode == 125 and said in done.stderr, (done.returncode, done.stderr)
         assert not [name for name in place.kept() if "dep-" in name]
+    finally:
+        place.end()
+
+
+@needs_apt_image
+def test_locks_of_installs_go_and_never_from_under_somebody(tmp_path):
+    place = Cramped(tmp_path / "data", "volume")
+    place.make_volume(1024)
+
+    def locks():
+        return [path.name for path in place.layers.glob(".lock-dep-*")]
+    try:
+        run = add_apt(place, tmp_path / "image", "for word; do last=$word; done; [ $last = good ]; exit")
+        (place.layers / f".lock-dep-{'0' * 32}").touch()  # of one that was killed
+        assert subprocess.run([*run, "bad", "--", "/bin/true"], capture_output=True, check=False).returncode == 125 and not locks()
+        subprocess.run([*run, "good", "--", "/bin/true"], check=True, capture_output=True)
+        assert not locks()
+        layer, = place.layers.glob("dep-*")
+        shutil.rmtree(layer)
+        # Who waits for a lock whose file goes takes the next by that name, which another may have before him.
+        lock = place.layers / f".lock-{layer.name}"
+        with lock.open("w") as first, open(tmp_path / "next", "w") as second:
+            fcntl.flock(first, fcntl.LOCK_EX)
+            fcntl.flock(second, fcntl.LOCK_EX)
+            waiting = subprocess.Popen([*run, "good", "--", "/bin/true"], stderr=subprocess.DEVNULL)
+
+            def has_open(file):
+                assert waiting.poll() is None, "it has not waited"
+                fds = pathlib.Path(f"/proc/{waiting.pid}/fd")
+                return any(os.path.samestat(fd.stat(), os.fstat(file.fileno())) for fd in fds.iterdir() if os.path.exists(fd))
+            try:
+                until(lambda: has_open(first), "it to wait for the first lock")
+                os.rename(tmp_path / "next", lock)
+                fcntl.flock(first, fcntl.LOCK_UN)
+                until(lambda: has_open(second), "it to wait for the next lock")
+                assert not layer.exists() and lock.exists()
+                fcntl.flock(second, fcntl.LOCK_UN)
+                assert waiting.wait(300) == 0
+            finally:
+                waiting.kill()
+                waiting.wait()
+        assert layer.exists() and not locks()
     finally:
         place.end()
 
