@@ -93,7 +93,7 @@ int space_get(struct core *core, const struct actor *actor, struct space *out, s
     return 0;
 }
 
-/* Packages that no box uses and nobody has asked for in a while; builds that no tag points at go with the next build. */
+/* Packages that no box uses and nobody has asked for in a while; builds that no tag points at, and layers of images that no build has. */
 static int prune_runtimes(struct core *core, bool is_trial, struct space_use *freed,
                           struct space_use *unused, struct error *err)
 {

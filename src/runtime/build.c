@@ -268,7 +268,7 @@ int runtime_build(const struct runtime_definition *definition,
     autoptr(build_dir) builds = build_dir_new(options->data_dir, definition->name);
     autofd lock_fd = -1;
     bool is_ready = !options->is_forced && is_current(definition, builds);
-    struct runtime_unused swept = {0};
+    autosweep swept = {0};
 
     if (!is_ready) {
         if (build_below(definition, options, err) < 0)
@@ -280,15 +280,14 @@ int runtime_build(const struct runtime_definition *definition,
         is_ready = !options->is_forced && is_current(definition, builds);
     }
     if (!is_ready && build_locked(definition, options, builds, err) < 0) {
-        oci_store_sweep(options->data_dir, false,
-                        &swept); // layers that were whole before it failed
+        oci_store_sweep(options->data_dir, &swept); // layers that were whole before it failed
         if (err->sys == ENOSPC || err->sys == EDQUOT)
             (void)error_restate(err, ERROR_NO_SPACE, "runtime");
         return error_wrap(err, "build runtime '%s:%s'", definition->name, definition->tags[0]);
     }
     if (!is_ready) {
-        build_dir_sweep(builds);
-        oci_store_sweep(options->data_dir, false, &swept); // what only the old one had
+        build_dir_sweep(builds, &swept);
+        oci_store_sweep(options->data_dir, &swept); // what only the old one had
     }
     if (was_ready)
         *was_ready = is_ready;
@@ -435,21 +434,23 @@ int runtime_remove(const char *data_dir, const struct runtime_reference *referen
                    struct error *err)
 {
     autoptr(build_dir) builds = build_dir_new(data_dir, reference->name);
-    struct runtime_unused swept = {0};
+    autosweep swept = {0};
 
     if (build_dir_remove(builds, reference->tag, err) < 0)
         return -1;
-    oci_store_sweep(data_dir, false, &swept);
+    oci_store_sweep(data_dir, &swept);
     return 0;
 }
 
-static void sweep_name(const char *data_dir, const char *name)
+static void sweep_name(const char *data_dir, const char *name, struct build_sweep *sweep)
 {
     autoptr(build_dir) builds = build_dir_new(data_dir, name);
-    autofd lock_fd = open(builds->lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    autofd lock_fd = -1;
 
-    if (lock_fd >= 0 && flock(lock_fd, LOCK_EX | LOCK_NB) == 0)
-        build_dir_sweep(builds);
+    if (!sweep->is_trial) // which stands in nobody's way
+        lock_fd = open(builds->lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (sweep->is_trial || (lock_fd >= 0 && flock(lock_fd, LOCK_EX | LOCK_NB) == 0))
+        build_dir_sweep(builds, sweep);
 }
 
 int runtime_sweep(const char *data_dir, bool is_trial, struct runtime_unused *out,
@@ -457,14 +458,22 @@ int runtime_sweep(const char *data_dir, bool is_trial, struct runtime_unused *ou
 {
     autofree char *path = xasprintf("%s/runtimes", data_dir);
     autodir names = opendir(path);
+    autosweep sweep = {.is_trial = is_trial};
+    size_t before;
 
     *out = (struct runtime_unused){0};
     if (!names)
         return errno == ENOENT ? 0 : error_sys(err, "list '%s'", path);
-    for (struct dirent *entry; !is_trial && (entry = readdir(names));)
-        if (entry->d_name[0] != '.' && entry->d_type != DT_REG)
-            sweep_name(data_dir, entry->d_name);
-    oci_store_sweep(data_dir, is_trial, out);
+    do { // what one stood on may go after it
+        before = sweep.gone.count;
+        rewinddir(names);
+        for (struct dirent *entry; (entry = readdir(names));)
+            if (entry->d_name[0] != '.' && entry->d_type != DT_REG)
+                sweep_name(data_dir, entry->d_name, &sweep);
+    } while (sweep.gone.count > before);
+    oci_store_sweep(data_dir, &sweep);
+    out->count = sweep.gone.count;
+    out->bytes = sweep.bytes;
     oci_cache_sweep(data_dir, is_trial, out);
     return 0;
 }

@@ -58,7 +58,7 @@ int runtime_verify(const char *data_dir, const struct runtime_reference *referen
 
 /*
  * Removes builds that no tag points at, and nothing uses or stands on; layers of images that no build has; what came of images that were not added in the end.
- * What is being built or fetched stays. *out: how much the last two are; a trial only says that.
+ * What is being built or fetched stays. *out: how much that is; a trial only says it.
  */
 struct runtime_unused {
     uint64_t count, bytes;

@@ -98,7 +98,21 @@ static bool names_build(const char *path, const char *build, char *user, size_t 
     return false;
 }
 
-bool build_dir_is_named(const char *path, const char *build, char *user, size_t size)
+void build_sweep_clear(struct build_sweep *sweep)
+{
+    strings_clear(&sweep->gone);
+}
+
+static bool is_gone(const struct build_sweep *sweep, const char *build)
+{
+    for (size_t i = 0; i < sweep->gone.count; i++)
+        if (strcmp(sweep->gone.items[i], build) == 0)
+            return true;
+    return false;
+}
+
+bool build_dir_is_named(const char *path, const char *build, const struct build_sweep *sweep,
+                        char *user, size_t size)
 {
     autodir names = opendir(path);
     bool is_named = false;
@@ -108,8 +122,10 @@ bool build_dir_is_named(const char *path, const char *build, char *user, size_t 
         bool is_place = name->d_name[0] != '.' || strcmp(name->d_name, ".layers") == 0;
         autodir builds = is_place ? opendir(below) : NULL;
         for (struct dirent *entry; builds && !is_named && (entry = readdir(builds));) {
-            autofree char *manifest = xasprintf("%s/%s/manifest", below, entry->d_name);
+            autofree char *other = xasprintf("%s/%s", name->d_name, entry->d_name);
+            autofree char *manifest = xasprintf("%s/%s/manifest", path, other);
             is_named = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                       !(sweep && is_gone(sweep, other)) &&
                        names_build(manifest, build, user, size);
         }
     }
@@ -161,24 +177,50 @@ static int remove_build(int dir_fd, const char *dir, struct error *err)
     return fd_remove_tree(dir_fd, dir, err);
 }
 
-static void sweep_build(const struct build_dir *builds, int dir_fd, const char *dir)
+static uint64_t bytes_of(const char *path, const char *build)
 {
-    autofree char *path = xasprintf("%s/manifest", dir);
-    autofree char *build = xasprintf("%s/%s", builds->name, dir);
+    autofree char *place = xasprintf("%s/%s/manifest", path, build);
+    autoptr(manifest) manifest = NULL;
+    autofd fd = -1;
+    struct error ignored;
+
+    return manifest_open(place, 0, &fd, &manifest, &ignored) == 0 ? manifest->bytes : 0;
+}
+
+void build_sweep_take(struct build_sweep *sweep, const char *path, const char *place, int dir_fd,
+                      const char *name)
+{
+    autofree char *build = xasprintf("%s/%s", place, name);
+    autofree char *manifest = xasprintf("%s/manifest", name);
+    autofd fd = openat(dir_fd, manifest, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     struct error ignored;
     char user[160];
 
-    if (unlinkat(dir_fd, dir, 0) == 0 || for_tags(dir_fd, dir, say_yes))
-        return; // a link that was to become a tag; or a build that has tags
-    autofd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+    if ((fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) || is_gone(sweep, build) ||
+        build_dir_is_named(path, build, sweep, user, sizeof user))
         return;
-    if (build_dir_is_named(builds->path, build, user, sizeof user))
+    uint64_t bytes = bytes_of(path, build);
+    if (!sweep->is_trial && remove_build(dir_fd, name, &ignored) < 0)
         return;
-    (void)remove_build(dir_fd, dir, &ignored);
+    strings_add(&sweep->gone, build);
+    sweep->bytes += bytes;
 }
 
-void build_dir_sweep(const struct build_dir *builds)
+static void sweep_build(const struct build_dir *builds, int dir_fd, const char *dir,
+                        struct build_sweep *sweep)
+{
+    char target[PATH_MAX];
+
+    if (readlinkat(dir_fd, dir, target, sizeof target) >= 0) {
+        if (!sweep->is_trial)
+            (void)unlinkat(dir_fd, dir, 0); // that was to become a tag
+        return;
+    }
+    if (!for_tags(dir_fd, dir, say_yes))
+        build_sweep_take(sweep, builds->path, builds->name, dir_fd, dir);
+}
+
+void build_dir_sweep(const struct build_dir *builds, struct build_sweep *sweep)
 {
     autofd dir_fd = open_dir(builds);
     int copy = dir_fd < 0 ? -1 : openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -187,7 +229,7 @@ void build_dir_sweep(const struct build_dir *builds)
     for (struct dirent *entry; list && (entry = readdir(list));)
         if (entry->d_name[0] == '.' && strcmp(entry->d_name, ".") != 0 &&
             strcmp(entry->d_name, "..") != 0)
-            sweep_build(builds, dir_fd, entry->d_name);
+            sweep_build(builds, dir_fd, entry->d_name, sweep);
 }
 
 static int refuse_used(const struct build_dir *builds, const char *tag, int fd, struct error *err)
@@ -218,7 +260,7 @@ static int lock_build(const struct build_dir *builds, int dir_fd, const char *ta
         return refuse_used(builds, tag, fd, err);
     autofree char *build = xasprintf("%s/%s", builds->name, dir);
     char user[160];
-    if (build_dir_is_named(builds->path, build, user, sizeof user))
+    if (build_dir_is_named(builds->path, build, NULL, user, sizeof user))
         return error_refuse(err, ERROR_BUSY, "runtime",
                             "runtime '%s:%s' is what '%s' stands on; remove that first",
                             builds->name, tag, user);

@@ -407,61 +407,31 @@ int oci_store_merge(struct oci_store *store, const struct oci_manifest *manifest
 
 struct sweeping {
     const char *runtimes;
-    bool is_trial;
-    unsigned n_removed;
-    struct runtime_unused *unused;
+    struct build_sweep *sweep;
 };
 
-static uint64_t bytes_of(int dir_fd, const char *path)
-{
-    autofree char *place = xasprintf("/proc/self/fd/%d/%s", dir_fd, path);
-    autoptr(manifest) manifest = NULL;
-    autofd fd = -1;
-    struct error ignored;
-
-    return manifest_open(place, 0, &fd, &manifest, &ignored) == 0 ? manifest->bytes : 0;
-}
-
-/* The manifest goes first, as that of a build: whoever waits for its lock sees that it is gone. */
 static void sweep_layer(int dir_fd, const char *name, void *data)
 {
     struct sweeping *sweeping = data;
-    autofree char *manifest = xasprintf("%s/manifest", name);
-    autofree char *path = xasprintf(OCI_STORE "/%s", name);
-    struct error ignored;
-    char user[160];
 
-    if (!is_ours(name))
-        return;
-    autofd fd = openat(dir_fd, manifest, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return;
-    if (build_dir_is_named(sweeping->runtimes, path, user, sizeof user))
-        return;
-    uint64_t bytes = bytes_of(dir_fd, manifest);
-    if (!sweeping->is_trial) {
-        if ((unlinkat(dir_fd, manifest, 0) < 0 && errno != ENOENT) ||
-            fd_remove_tree(dir_fd, name, &ignored) < 0)
-            return;
-        sweeping->n_removed++;
-    }
-    sweeping->unused->count++;
-    sweeping->unused->bytes += bytes;
+    if (is_ours(name))
+        build_sweep_take(sweeping->sweep, sweeping->runtimes, OCI_STORE, dir_fd, name);
 }
 
-void oci_store_sweep(const char *data_dir, bool is_trial, struct runtime_unused *out)
+void oci_store_sweep(const char *data_dir, struct build_sweep *sweep)
 {
     autofree char *runtimes = xasprintf("%s/runtimes", data_dir);
     autofree char *path = xasprintf("%s/" OCI_STORE, runtimes);
     autofree char *lock = xasprintf("%s/.lock-layers", runtimes);
     autofd store_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     autofd lock_fd = open(lock, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    struct sweeping sweeping = {.runtimes = runtimes, .is_trial = is_trial, .unused = out};
+    struct sweeping sweeping = {runtimes, sweep};
+    size_t before;
 
     if (store_fd < 0 || lock_fd < 0 || flock(lock_fd, LOCK_EX | LOCK_NB) < 0)
         return;
     do { // what a merged one was made of may go after it
-        sweeping.n_removed = 0;
+        before = sweep->gone.count;
         for_names(store_fd, sweep_layer, &sweeping);
-    } while (sweeping.n_removed);
+    } while (sweep->gone.count > before);
 }

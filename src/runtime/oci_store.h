@@ -9,6 +9,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/sha256.h"
+#include "runtime/build_dir.h"
 #include "runtime/make.h"
 #include "runtime/oci_image.h"
 #include "runtime/oci_layer.h"
@@ -50,5 +51,5 @@ int oci_store_keep(struct oci_store *store, struct error *err);
 /* Opens what a layer holds. */
 int oci_store_read(const struct oci_store *store, const char *name, int *dir_fd, struct error *err);
 
-/* Removes layers of images that nobody needs, and adds up what it removed; a trial only says what would go. Best effort; does nothing while layers are added. */
-void oci_store_sweep(const char *data_dir, bool is_trial, struct runtime_unused *out);
+/* Removes layers of images that nobody needs. Best effort; does nothing while layers are added. */
+void oci_store_sweep(const char *data_dir, struct build_sweep *sweep);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sandboxes of images, and their snapshots as images: added, run, changed, snapshotted, exported, added again, run by podman."""
+import fcntl
 import io
 import json
 import os
@@ -133,6 +134,28 @@ def test_layers_that_no_runtime_has_are_counted_and_pruned(place):
         assert unused(freed) > 5000000, freed
     assert {path.name for path in layers.iterdir()} == before and not cached.exists()
     assert run(api, "cat first", runtime="little") == "1"
+
+
+def test_a_trial_counts_what_goes_one_after_the_other(place):
+    """A build that was used when another took its place, its merged layer, and what that was made of."""
+    api, layers = place.client, place.data / "runtimes/.layers"
+    assert api.post("/api/v1/system/prune", {}).status == 200
+    before = {path.name for path in layers.iterdir()}
+    layout = oci.Layout(place.top / "many")
+    words = ["runtime", "add", "many", "--from"]
+    burrow(place.data, *words, str(layout.index(layout.image([layer(entry(f"n{i}", os.urandom(100000))) for i in range(17)]))))
+    old = (place.data / "runtimes/many/latest").resolve()
+    with (old / "manifest").open("rb") as used:
+        fcntl.flock(used, fcntl.LOCK_SH)  # as its boxes have it
+        burrow(place.data, *words, str(oci.simple(place.top / "fewer")))
+        assert old.exists() and any(path.name.startswith("merged-") for path in layers.iterdir())
+        assert api.get("/api/v1/system/df").json["parts"]["unused"]["bytes"] == 0
+    told = [api.get("/api/v1/system/df").json["parts"]["unused"]]
+    told += [api.post("/api/v1/system/prune", {"dryRun": trial}).json["freed"]["unused"] for trial in (True, True, False)]
+    assert told[0]["bytes"] > 3300000 and all(one == told[-1] for one in told), told
+    assert not old.exists() and api.get("/api/v1/system/df").json["parts"]["unused"]["bytes"] == 0
+    burrow(place.data, "runtime", "remove", "many")
+    assert {path.name for path in layers.iterdir()} == before
 
 
 def test_an_exported_snapshot_is_an_image(exported):
