@@ -100,17 +100,6 @@ static const struct option_row add_rows[] = {
 
 // ---- list and show ----
 
-static const char *state_name(const struct runtime_status *status)
-{
-    static const char *const names[] = {
-        [RUNTIME_ABSENT] = "not built",
-        [RUNTIME_READY] = "ready",
-        [RUNTIME_OUTDATED] = "outdated",
-        [RUNTIME_DAMAGED] = "damaged",
-    };
-    return names[status->state];
-}
-
 static void write_strings(struct json_writer *json, const char *key, const char **strings)
 {
     json_key(json, key);
@@ -194,7 +183,7 @@ static void write_definition(struct json_writer *json, const struct runtime_defi
     json_key(json, "kind");
     json_string(json, runtime_kind_name(definition->kind));
     json_key(json, "state");
-    json_string(json, state_name(status));
+    json_string(json, runtime_state_name(status->state));
     json_key(json, "inUse");
     json_bool(json, status->is_used);
     json_key(json, "sizeBytes");
@@ -288,8 +277,8 @@ static int list(struct request *request, int *code, struct error *err)
         (void)snprintf(name, sizeof name, "%s:%s", definition->name, definition->tags[0]);
         if (status->bytes)
             (void)snprintf(size, sizeof size, "%.1f MiB", (double)status->bytes / (1 << 20));
-        printf("%-24s %-10s %9s  %-10.10s  %s\n", name, state_name(status), size, status->made,
-               runtime_description(definition, status));
+        printf("%-24s %-10s %9s  %-10.10s  %s\n", name, runtime_state_name(status->state), size,
+               status->made, runtime_description(definition, status));
     }
     return 0;
 }
@@ -366,7 +355,8 @@ static int show(struct request *request, int *code, struct error *err)
     print_requirements(&definition->requirements);
     print_strings("command", definition->command);
     print_strings("env", definition->env);
-    printf("%-12s %s%s\n", "state", state_name(&status), status.is_used ? ", in use" : "");
+    printf("%-12s %s%s\n", "state", runtime_state_name(status.state),
+           status.is_used ? ", in use" : "");
     if (status.state == RUNTIME_READY || status.state == RUNTIME_OUTDATED)
         printf("%-12s %" PRIu64 " MiB in %" PRIu64
                " files\n%-12s %s\n%-12s %s/runtimes/%s/%s/rootfs\n",

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
+#include <unistd.h>
 
 static const struct {
     int (*make)(struct making *making, struct error *err);
@@ -204,12 +205,16 @@ static int open_log(const struct making *making, struct error *err)
     return fd < 0 ? error_sys(err, "open '%s'", path) : fd;
 }
 
+static char *work_path(const struct build_dir *builds, const struct runtime_definition *definition)
+{
+    return xasprintf("%s/.building-%s-%s", builds->path, definition->name, definition->tags[0]);
+}
+
 static int build_locked(const struct runtime_definition *definition,
                         const struct runtime_build_options *options, const struct build_dir *builds,
                         struct error *err)
 {
-    autofree char *name = xasprintf(".building-%s-%s", definition->name, definition->tags[0]);
-    autofree char *work = xasprintf("%s/%s", builds->path, name);
+    autofree char *work = work_path(builds, definition);
     autoptr(manifest) manifest = xnew(struct manifest);
     __attribute__((cleanup(making_clear))) struct making making = {
         .definition = definition, .options = options, .manifest = manifest, .root_fd = -1};
@@ -334,6 +339,25 @@ static void describe_image(const struct runtime_definition *definition,
                        said ? said : definition->image);
 }
 
+const char *runtime_state_name(enum runtime_state state)
+{
+    static const char *const names[] = {
+        [RUNTIME_ABSENT] = "not built",  [RUNTIME_BUILDING] = "building", [RUNTIME_READY] = "ready",
+        [RUNTIME_OUTDATED] = "outdated", [RUNTIME_DAMAGED] = "damaged",
+    };
+    return names[state];
+}
+
+/* Whether somebody has the lock of its name, which all its tags share, and this one's build has begun: a killed build leaves its directory alone. */
+static bool is_being_built(const struct build_dir *builds,
+                           const struct runtime_definition *definition)
+{
+    autofree char *work = work_path(builds, definition);
+    autofd fd = open(builds->lock_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd >= 0 && access(work, F_OK) == 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+}
+
 void runtime_status(const char *data_dir, const struct runtime_definition *definition,
                     struct runtime_status *out)
 {
@@ -345,7 +369,9 @@ void runtime_status(const char *data_dir, const struct runtime_definition *defin
     *out = (struct runtime_status){0};
     describe_image(definition, NULL, out);
     if (build_dir_open(builds, definition->tags[0], 0, &fd, &manifest, &err) < 0) {
-        out->state = error_is(&err, ERROR_NOT_FOUND) ? RUNTIME_ABSENT : RUNTIME_DAMAGED;
+        out->state = is_being_built(builds, definition) ? RUNTIME_BUILDING
+                     : error_is(&err, ERROR_NOT_FOUND)  ? RUNTIME_ABSENT
+                                                        : RUNTIME_DAMAGED;
         return;
     }
     out->state = manifest->definition == definition->hash ? RUNTIME_READY : RUNTIME_OUTDATED;

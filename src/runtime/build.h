@@ -34,6 +34,7 @@ char *runtime_log_path(const char *data_dir, const struct runtime_definition *de
 
 enum runtime_state {
     RUNTIME_ABSENT,   // not built
+    RUNTIME_BUILDING, // likewise, but somebody is at it
     RUNTIME_READY,    //
     RUNTIME_OUTDATED, // usable, but the definition has changed since
     RUNTIME_DAMAGED,  // its manifest cannot be read
@@ -49,6 +50,7 @@ struct runtime_status {
 /* One line for people: the definition's, or that of the image. Lives as long as both. */
 const char *runtime_description(const struct runtime_definition *definition,
                                 const struct runtime_status *status);
+const char *runtime_state_name(enum runtime_state state); // "not built", "ready" …
 void runtime_status(const char *data_dir, const struct runtime_definition *definition,
                     struct runtime_status *out);
 

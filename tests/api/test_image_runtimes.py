@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import threading
 
 import pytest
 
@@ -107,6 +108,31 @@ def test_an_image_in_the_catalog_is_made_when_it_is_asked_for(place):
     assert place.client.get("/api/v1/runtimes/little").json["description"] == "little tools"
     ran = until(answer, "the image to be made").json
     assert (ran["stdout"]["text"], ran["exitCode"]) == ("4711\n", 1), ran
+
+
+@pytest.mark.skipif(not shutil.which("skopeo"), reason="skopeo is not installed")
+def test_an_image_that_is_being_made_is_listed_so(place):
+    """By the server that makes it, and by a burrow beside it; it is made when its registry goes on."""
+    api, going_on = place.client, threading.Event()
+
+    def pause(what, handler):
+        return what == "manifest" and not going_on.wait(servers.PATIENCE)
+
+    def states():
+        told = api.get("/api/v1/runtimes/paused").json
+        listed = {row["name"]: row for row in api.get("/api/v1/runtimes?limit=100").json["items"]}["paused:latest"]
+        beside = {row["name"]: row["state"] for row in json.loads(burrow(place.data, "runtime", "list", "--json"))}["paused"]
+        assert told["built"] == listed["built"] == (told["state"] == "ready")
+        return {told["state"], listed["state"], beside}
+    with oci.liar(pause) as image:
+        (place.data / "catalog/paused.yaml").write_text(f'name: paused\nbuild:\n  kind: oci\n  image: "{image}"\n')
+        assert states() == {"not built"}
+        assert api.post("/api/v1/run", {"runtime": "paused", "command": ["/x"]}, may_fail=True).status == 503
+        until(lambda: states() == {"building"}, "it to be listed as being built")
+        check_problem(api.delete("/api/v1/runtimes/paused", may_fail=True), 409, "conflict")
+        going_on.set()
+        until(lambda: states() == {"ready"}, "the image to be made")
+    until(lambda: api.delete("/api/v1/runtimes/paused").status != 409, "its boxes to be gone")
 
 
 def test_layers_that_no_runtime_has_are_counted_and_pruned(place):

@@ -597,6 +597,30 @@ def test_ctrl_c_leaves_nothing(data, tmp_path):
         assert data.is_clean()
 
 
+@needs_registry
+def test_one_that_is_being_built_is_listed_so(data):
+    """Its name's lock says so, not what a killed build has left."""
+    (data.path / "catalog").mkdir(parents=True)
+
+    def listed(name):
+        told = {row["name"]: row["state"] for row in json.loads(data("runtime", "list", "--json"))}[name]
+        assert [line.split(None, 1)[1].startswith(told) for line in data("runtime", "list").splitlines() if line.startswith(f"{name}:")] == [True]
+        assert json.loads(data("runtime", "show", name, "--json"))["state"] == told
+        return told
+    with oci.liar(about("manifest", lambda h: h.say_no_more())) as image:
+        for name in ("slow", "other"):
+            (data.path / f"catalog/{name}.yaml").write_text(f'name: {name}\nbuild:\n  kind: oci\n  image: "{image}"\n')
+        assert listed("slow") == "not built"
+        started = data.start("runtime", "build", "slow", "--json")
+        assert any("asking for the image" in line for line in started.stdout)
+        assert (listed("slow"), listed("other")) == ("building", "not built")
+        assert "is being built" in data("runtime", "remove", "slow", code=FAILS)
+        started.kill()
+        started.communicate(timeout=60)
+        assert (data.path / "runtimes/.building-slow-latest").exists()
+        assert listed("slow") == "not built"
+
+
 def test_two_at_once(data, tmp_path):
     image = oci.simple(tmp_path / "image", layer(entry("x", os.urandom(1 << 20))))
     started = [data.start("runtime", "add", name, "--from", str(image)) for name in ("a", "b", "a")]

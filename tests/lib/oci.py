@@ -164,7 +164,7 @@ def push(source, target, *words):
 
 
 class Liar(http.server.BaseHTTPRequestHandler):
-    """A registry of one image that answers `lie` (what is asked for: "manifest", "config" or "layer", and this handler) before the truth; True: it has answered."""
+    """A registry of one image that answers `lie` (what is asked for: "registry", "manifest", "config" or "layer", and this handler) before the truth; True: it has answered."""
 
     def log_message(self, *words):
         pass
@@ -187,6 +187,10 @@ class Liar(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(b"x" * 65536)
         return True
 
+    def say_no_more(self):
+        self.server.is_over.wait()
+        return True
+
     def lead(self, place):
         self.send_response(307)
         self.send_header("Location", place)
@@ -198,7 +202,7 @@ class Liar(http.server.BaseHTTPRequestHandler):
         parts = self.server.parts
         with contextlib.suppress(OSError):
             if self.path == "/v2/":
-                return self.give(b"{}", "application/json")
+                return self.server.lie("registry", self) or self.give(b"{}", "application/json")
             what = "manifest" if "/manifests/" in self.path else "config" if digest(parts["config"]) in self.path else "layer"
             return self.server.lie(what, self) or self.give(parts[what], MANIFEST if what == "manifest" else "application/octet-stream")
 

@@ -143,17 +143,6 @@ static bool is_built(const struct runtime_status *status)
     return status->state == RUNTIME_READY || status->state == RUNTIME_OUTDATED;
 }
 
-static const char *state_name(const struct runtime_status *status)
-{
-    static const char *const names[] = {
-        [RUNTIME_ABSENT] = "not built",
-        [RUNTIME_READY] = "ready",
-        [RUNTIME_OUTDATED] = "outdated",
-        [RUNTIME_DAMAGED] = "damaged",
-    };
-    return names[status->state];
-}
-
 /* The definition's own text stays where it is; another is kept in the list. */
 static const char *keep_description(struct runtime_list *list,
                                     const struct runtime_definition *definition,
@@ -185,7 +174,7 @@ static void describe(struct runtimes *runtimes, const struct runtime_definition 
         .disk_bytes = (int64_t)needs->disk_bytes,
         .needs_network = needs->needs_network,
         .kind = runtime_kind_name(definition->kind),
-        .state = state_name(&status),
+        .state = runtime_state_name(status.state),
         .created_at = time_of(status.made),
         .size_bytes = (int64_t)status.bytes,
         .is_built = is_built(&status),

@@ -34,7 +34,7 @@ struct runtime_entry {
     int64_t memory_bytes, cpu_millicores, disk_bytes; // the same as numbers; 0: nothing
     bool needs_network;
     const char *kind;
-    const char *state;  // "ready", "not built" ...
+    const char *state;  // runtime_state_name: "ready", "building" …
     int64_t created_at; // when it was built; 0: not built
     int64_t size_bytes; // of its own layer
     bool is_built;

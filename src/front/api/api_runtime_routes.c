@@ -34,7 +34,7 @@ static const struct answer_field runtime_fields[] = {
     {"name", ANSWER_TEXT, AT(name), .is_needed = true, .help = "with its tag: base:latest"},
     {"description", ANSWER_TEXT, AT(description)},
     {"kind", ANSWER_TEXT, AT(kind), .help = "debian, host, layer or oci"},
-    {"state", ANSWER_TEXT, AT(state), .help = "ready, not built, outdated or damaged"},
+    {"state", ANSWER_TEXT, AT(state), .help = "ready, not built, building, outdated or damaged"},
     {"built", ANSWER_BOOL, AT(is_built), .help = "else it is built when first asked for"},
     {"builtAt", ANSWER_TIME, AT(built_at)},
     {"inUse", ANSWER_BOOL, AT(is_used), .help = "by a sandbox, or held for the next one"},
