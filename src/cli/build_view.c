@@ -197,6 +197,7 @@ int build_view_run(const struct build_view *view, const struct runtime_definitio
         .data_dir = view->data_dir,
         .mirror = view->mirror,
         .registry = view->registry,
+        .image_timeout_ms = view->image_timeout_ms,
         .is_forced = view->is_forced,
         .on_progress = view->is_quiet ? NULL : on_progress,
         .on_wait = view->is_quiet ? NULL : on_wait,

@@ -13,6 +13,7 @@ struct build_view {
     const char *data_dir;
     const char *registry;
     const char *mirror; // or NULL
+    uint64_t image_timeout_ms;
     bool is_forced;
     bool is_json;          // progress and result as JSON lines on stdout
     bool is_result_hidden; // it is not said that it is ready

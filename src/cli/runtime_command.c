@@ -29,6 +29,7 @@ struct request {
     const char *data_dir;
     const char *mirror;
     const char *registry;
+    uint64_t image_timeout_ms;
     const char *from;
     const char *target;  // of an export
     const char *operand; // the name as it was given
@@ -49,6 +50,14 @@ struct request {
     {                                                                                              \
         "json", 0, OPTION_FLAG, offsetof(struct request, is_json), NULL, "print JSON instead",     \
             NULL                                                                                   \
+    }
+
+#define TIMEOUT_ROW                                                                                \
+    {                                                                                              \
+        "image-timeout", 0, OPTION_DURATION, offsetof(struct request, image_timeout_ms),           \
+            "DURATION",                                                                            \
+            "give up a registry of images that sends nothing for so long (default 2m)",            \
+            "BURROW_IMAGE_TIMEOUT", 1000, 86400000                                                 \
     }
 
 static const struct option_row plain_rows[] = {JSON_ROW, DATA_ROW, {0}};
@@ -83,6 +92,7 @@ static const struct option_row build_rows[] = {
      "npm registry to use (default: npm's own)", "BURROW_NPM_REGISTRY"},
     {"force", 'f', OPTION_FLAG, offsetof(struct request, is_forced), NULL,
      "build it also when it is ready", NULL},
+    TIMEOUT_ROW,
     {"json", 0, OPTION_FLAG, offsetof(struct request, is_json), NULL,
      "print progress and result as JSON lines", NULL},
     DATA_ROW,
@@ -92,6 +102,7 @@ static const struct option_row build_rows[] = {
 static const struct option_row add_rows[] = {
     {"from", 0, OPTION_TEXT, offsetof(struct request, from), "IMAGE",
      "docker://REGISTRY/NAME:TAG, oci:DIR[:NAME], oci-archive:FILE or docker-archive:FILE", NULL},
+    TIMEOUT_ROW,
     {"json", 0, OPTION_FLAG, offsetof(struct request, is_json), NULL,
      "print progress and result as JSON lines", NULL},
     DATA_ROW,
@@ -375,6 +386,7 @@ static int build(struct request *request, int *code, struct error *err)
         .data_dir = request->data_dir,
         .mirror = request->mirror && *request->mirror ? request->mirror : NULL,
         .registry = request->registry && *request->registry ? request->registry : NULL,
+        .image_timeout_ms = request->image_timeout_ms,
         .is_forced = request->is_forced,
         .is_json = request->is_json,
     };
@@ -402,8 +414,10 @@ static char *absolute_source(const char *source)
 
 static int add(struct request *request, int *code, struct error *err)
 {
-    struct build_view view = {
-        .data_dir = request->data_dir, .is_forced = true, .is_json = request->is_json};
+    struct build_view view = {.data_dir = request->data_dir,
+                              .image_timeout_ms = request->image_timeout_ms,
+                              .is_forced = true,
+                              .is_json = request->is_json};
     const struct runtime_definition *definition;
     autoptr(catalog) catalog = NULL;
     int signal = 0;

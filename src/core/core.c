@@ -156,7 +156,8 @@ static int open_rooms(struct core *core, struct error *err)
         return -1;
     accounts_set_hub(core->accounts, core->hub);
     runtimes_set_installer(core->runtimes, &(struct image_installer){install, core});
-    runtimes_set_places(core->runtimes, core->settings.debian_mirror, core->settings.npm_registry);
+    runtimes_set_places(core->runtimes, core->settings.debian_mirror, core->settings.npm_registry,
+                        core->settings.image_timeout_ms);
     core->layers = layers_new(core->store, engine_volume(core->engine), core->remover);
     core->outlets = outlets_new(&core->settings, core->engine);
     const struct sandboxes parts = {

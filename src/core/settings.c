@@ -3,6 +3,7 @@
 #include "core/settings.h"
 
 #include "base/data_dir.h"
+#include "runtime/build.h"
 
 #define GIB ((int64_t)1 << 30)
 #define HOUR_MS ((int64_t)3600 * 1000)
@@ -39,5 +40,6 @@ const struct core_settings core_settings_default = {
     .spare_kept = 4,
     .spare_memory_bytes = GIB / 4,
     .spare_keep_ms = 10 * 60 * 1000,
+    .image_timeout_ms = RUNTIME_IMAGE_TIMEOUT_MS,
     .packages_keep_ms = 14 * 24 * HOUR_MS,
 };

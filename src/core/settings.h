@@ -75,6 +75,7 @@ struct core_settings {
         spare_keep_ms; // how long they wait after somebody last asked for such; those of the default runtime always do
     const char *debian_mirror; // where packages of runtimes come from; NULL: the machine's own
     const char *npm_registry;  // likewise; NULL: npm's own
+    uint64_t image_timeout_ms; // that a registry of images may send nothing
     int64_t packages_keep_ms;  // how long packages installed for a sandbox are kept unused
     const char *
         mount_allow; // directories that sandboxes may be given such below, with commas between; NULL: none

@@ -13,10 +13,13 @@
 
 #include <stdbool.h>
 
+#define RUNTIME_IMAGE_TIMEOUT_MS 120000 // some fetch all of a layer themselves before they begin
+
 struct runtime_build_options {
     const char *data_dir;
-    const char *mirror;   // for RUNTIME_DEBIAN: instead of the machine's sources; or NULL
-    const char *registry; // for RUNTIME_LAYER: of npm, instead of npm's own; or NULL
+    const char *mirror;        // for RUNTIME_DEBIAN: instead of the machine's sources; or NULL
+    const char *registry;      // for RUNTIME_LAYER: of npm, instead of npm's own; or NULL
+    uint64_t image_timeout_ms; // for RUNTIME_OCI: that its registry may send nothing; 0: as above
     bool is_forced; // also when it is ready and its definition unchanged; what it stands on is not
     int cancel_fd;  // readable: stop, clean up, fail with ERROR_GONE; -1: never
     void (*on_progress)(void *data, const struct runtime_progress *progress); // or NULL

@@ -3,15 +3,20 @@
 #include "runtime/oci_skopeo.h"
 
 #include "base/auto.h"
+#include "base/clock.h"
+#include "base/duration.h"
 #include "base/mem.h"
 #include "base/quote.h"
 #include "runtime/tool.h"
 
 #include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -23,8 +28,13 @@ struct copying {
     unsigned n_blobs;
     char fault[300]; // the last that skopeo said went wrong
     const char *blobs;
-    bool is_full; // it was stopped for that
+    const char *layout;  // blobs grow there
+    uint64_t timeout_ms; // 0: nobody is waited for
+    uint64_t arrived_bytes, moved_ms;
+    bool is_full, is_stalled; // it was stopped for that
 };
+
+#define REGISTRY "docker://"
 
 // ---- what it says ----
 
@@ -35,6 +45,7 @@ static void on_line(void *data, const char *line)
     struct copying *copying = data;
     const char *found = strstr(line, fatal);
 
+    copying->moved_ms = clock_monotonic_ms();
     if (strncmp(line, blob, sizeof blob - 1) == 0) {
         char detail[32];
         copying->n_blobs++;
@@ -89,17 +100,68 @@ static int tell(const struct copying *copying, const char *source, struct error 
  * It takes whatever a registry sends, however much that is, and compares it when it ends. Some of the disk stays for all others: a twentieth,
  * and no more than is needed.
  */
-static int on_tick(void *data)
+static bool is_full(const struct copying *copying)
 {
-    struct copying *copying = data;
     struct statvfs space;
 
     if (statvfs(copying->blobs, &space) < 0)
-        return 0;
+        return false;
     uint64_t all = (uint64_t)space.f_blocks * space.f_frsize, spare = all / 20;
     spare = spare < SPARE_LEAST ? SPARE_LEAST : spare > SPARE_MOST ? SPARE_MOST : spare;
-    copying->is_full = (uint64_t)space.f_bavail * space.f_frsize < spare;
-    return copying->is_full ? -1 : 0;
+    return (uint64_t)space.f_bavail * space.f_frsize < spare;
+}
+
+/* Of blobs that have not come whole. */
+static uint64_t count_arrived(const char *layout)
+{
+    autodir list = opendir(layout);
+    uint64_t bytes = 0;
+    struct stat info;
+
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        if (fstatat(dirfd(list), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(info.st_mode))
+            bytes += (uint64_t)info.st_size;
+    return bytes;
+}
+
+/* It waits for an answer, or for the rest of one, as long as the connection stands. */
+static bool is_stalled(struct copying *copying)
+{
+    uint64_t arrived = count_arrived(copying->layout), now = clock_monotonic_ms();
+
+    if (arrived != copying->arrived_bytes)
+        copying->moved_ms = now;
+    copying->arrived_bytes = arrived;
+    return copying->timeout_ms && now - copying->moved_ms >= copying->timeout_ms;
+}
+
+static int on_tick(void *data)
+{
+    struct copying *copying = data;
+
+    copying->is_full = is_full(copying);
+    copying->is_stalled = is_stalled(copying);
+    return copying->is_full || copying->is_stalled ? -1 : 0;
+}
+
+static int tell_stalled(const struct copying *copying, const char *source, struct error *err)
+{
+    const char *host = source + strlen(REGISTRY);
+    int length = (int)strcspn(host, "/");
+    char waited[DURATION_TEXT];
+
+    if (!memchr(host, '.', (size_t)length) && !memchr(host, ':', (size_t)length) &&
+        strncmp(host, "localhost/", 10) != 0) {
+        host = "docker.io"; // where names without a host are
+        length = (int)strlen(host);
+    }
+    return error_refuse(
+        err, ERROR_UNAVAILABLE, "image",
+        "fetch '%.200s': the registry '%.*s' has sent nothing for %s; see whether "
+        "it works and try again, or give it more time by --image-timeout of 'burrow "
+        "runtime' or 'burrow serve'",
+        source, length < 200 ? length : 200, host, duration_format(copying->timeout_ms, waited));
 }
 
 // ---- how it is called ----
@@ -126,13 +188,17 @@ static char *find_passwords(void)
     return found;
 }
 
+static bool is_registry(const char *source)
+{
+    return strncmp(source, REGISTRY, strlen(REGISTRY)) == 0;
+}
+
 /* A registry on this machine is spoken with in the clear, as Docker does. */
 static bool is_on_loopback(const char *source)
 {
-    static const char prefix[] = "docker://";
-    const char *host = source + sizeof prefix - 1;
+    const char *host = source + strlen(REGISTRY);
 
-    if (strncmp(source, prefix, sizeof prefix - 1) != 0)
+    if (!is_registry(source))
         return false;
     size_t length = strcspn(host, "/");
     return (strncmp(host, "localhost", 9) == 0 && strspn(host + 9, ":0123456789") == length - 9) ||
@@ -143,7 +209,9 @@ static bool is_on_loopback(const char *source)
 int skopeo_copy(const struct making *making, const char *source, const char *layout,
                 const char *blobs, struct error *err)
 {
-    struct copying copying = {.making = making, .blobs = blobs};
+    uint64_t timeout_ms = making->options->image_timeout_ms;
+    struct copying copying = {
+        .making = making, .blobs = blobs, .layout = layout, .moved_ms = clock_monotonic_ms()};
     autofree char *passwords = find_passwords();
     autofree char *target = xasprintf("oci:%s:image", layout);
     char program[PATH_MAX];
@@ -177,6 +245,8 @@ int skopeo_copy(const struct making *making, const char *source, const char *lay
         .on_tick = on_tick,
         .data = &copying,
     };
+    if (is_registry(source)) // an archive may be read for long before anything is written
+        copying.timeout_ms = timeout_ms ? timeout_ms : RUNTIME_IMAGE_TIMEOUT_MS;
     making_tell(making, "asking for the image", 20);
     if (tool_run(&spec, err) == 0)
         return 0;
@@ -185,5 +255,7 @@ int skopeo_copy(const struct making *making, const char *source, const char *lay
                             "fetch '%.200s': the disk of '%.200s' is nearly full; the rest is left "
                             "to others",
                             source, blobs);
+    if (copying.is_stalled)
+        return tell_stalled(&copying, source, err);
     return error_is(err, ERROR_GONE) ? -1 : tell(&copying, source, err);
 }

@@ -237,6 +237,9 @@ static const struct option_row rows[] = {
         "machine's own)"),
     ROW("npm-registry", OPTION_TEXT, npm_registry, "URL", "BURROW_NPM_REGISTRY", 0, 0,
         "the same for those of npm (default: npm's own)"),
+    ROW("image-timeout", OPTION_DURATION, image_timeout_ms, "DURATION", "BURROW_IMAGE_TIMEOUT",
+        1000, 86400000,
+        "how long a registry of images may send nothing before it is given up (default 2m)"),
     ROW("keep-packages", OPTION_DURATION, packages_keep_ms, "DURATION", "BURROW_KEEP_PACKAGES",
         60000, 100 * YEAR_MS,
         "how long packages that were installed for a sandbox are kept after their last use "
@@ -347,6 +350,7 @@ void config_init(struct config *config)
         .spare_kept = core->spare_kept,
         .spare_memory_bytes = (uint64_t)core->spare_memory_bytes,
         .spare_keep_ms = (uint64_t)core->spare_keep_ms,
+        .image_timeout_ms = core->image_timeout_ms,
         .packages_keep_ms = (uint64_t)core->packages_keep_ms,
         .max_connections = (int64_t)http_limits_default.connections,
         .connections_per_address = (int64_t)http_limits_default.strangers,
@@ -707,6 +711,7 @@ void config_core(const struct config *config, struct core_settings *out)
     out->spare_keep_ms = (int64_t)config->spare_keep_ms;
     out->debian_mirror = config->debian_mirror;
     out->npm_registry = config->npm_registry;
+    out->image_timeout_ms = config->image_timeout_ms;
     out->packages_keep_ms = (int64_t)config->packages_keep_ms;
 }
 

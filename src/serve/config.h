@@ -72,6 +72,7 @@ struct config {
     uint64_t spare_keep_ms;
     const char *debian_mirror;
     const char *npm_registry;
+    uint64_t image_timeout_ms;
     uint64_t packages_keep_ms;
     int64_t max_connections;
     int64_t connections_per_address;

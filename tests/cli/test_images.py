@@ -746,6 +746,27 @@ def test_a_registry_that_lies_gains_nothing(data, kind):
         subprocess.run(["umount", data.path], check=True)
 
 
+STALLS = {
+    "registry": about("registry", lambda h: h.say_no_more()),
+    "manifest": about("manifest", lambda h: h.say_no_more()),
+    "config": about("config", lambda h: h.give(b"{", length=1000) and h.say_no_more()),
+    "layer": about("layer", lambda h: h.give(b"y" * 5000, length=100000) and h.say_no_more()),
+}
+
+
+@needs_registry
+@pytest.mark.parametrize("what", STALLS)
+def test_a_registry_that_says_no_more_is_given_up(data, what):
+    with oci.liar(STALLS[what]) as image:
+        said = data("runtime", "add", "stalled", "--from", image, "--image-timeout", "1s", code=FAILS)
+        address = image.split("/")[2]
+        assert f"the registry '{address}' has sent nothing for 1s" in said and "--image-timeout" in said, said
+    assert data.is_clean() and not list((data.path / "cache/images").glob("layout-*"))
+    assert not [path for path in (data.path / "cache/images").rglob("*") if path.is_file() and path.stat().st_size == 5000], "half of a layer"
+    with oci.liar(lambda what, handler: False) as image:
+        data.add("stalled", image)
+
+
 def test_a_full_disk_is_said_and_leaves_nothing(data, tmp_path):
     image = oci.simple(tmp_path / "image", layer(entry("big", os.urandom(8 << 20))), layer(entry("big2", os.urandom(40 << 20))))
     data.path.mkdir()

@@ -49,6 +49,7 @@ struct runtimes {
     char *data_dir;
     char *default_runtime;   // NULL: none
     char *mirror, *registry; // NULL: the machine's and npm's own
+    uint64_t image_timeout_ms;
     struct image_installer installer;
     int cancel_fd; // readable: give up building
     struct catalog_cache catalog;
@@ -123,6 +124,7 @@ static int build(struct entry *entry, struct error *err)
     struct runtime_build_options options = {.data_dir = runtimes->data_dir,
                                             .mirror = runtimes->mirror,
                                             .registry = runtimes->registry,
+                                            .image_timeout_ms = runtimes->image_timeout_ms,
                                             .cancel_fd = runtimes->cancel_fd,
                                             .on_progress = on_build,
                                             .data = entry};
@@ -259,8 +261,10 @@ int runtimes_open(const char *data_dir, const char *default_runtime, struct runt
     return 0;
 }
 
-void runtimes_set_places(struct runtimes *runtimes, const char *mirror, const char *registry)
+void runtimes_set_places(struct runtimes *runtimes, const char *mirror, const char *registry,
+                         uint64_t image_timeout_ms)
 {
+    runtimes->image_timeout_ms = image_timeout_ms;
     runtimes->mirror = mirror && *mirror ? xstrdup(mirror) : NULL;
     runtimes->registry = registry && *registry ? xstrdup(registry) : NULL;
 }

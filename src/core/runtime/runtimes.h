@@ -10,6 +10,7 @@
 #include "runtime/image.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct catalog; // runtime/catalog.h
 struct runtimes;
@@ -18,8 +19,10 @@ struct image; // an open runtime; shared, counted
 /* `default_runtime` ("name:tag") is what a sandbox starts from that asks for nothing. Both are copied. */
 int runtimes_open(const char *data_dir, const char *default_runtime, struct runtimes **out,
                   struct error *err);
-/* Where packages come from: a Debian mirror and an npm registry; NULL: the machine's and npm's own. Copied; set before the first build. */
-void runtimes_set_places(struct runtimes *runtimes, const char *mirror, const char *registry);
+/* Where packages come from: a Debian mirror and an npm registry; NULL: the machine's and npm's own. Copied. How long a registry of images may send nothing; 0: the
+ * usual. Set before the first build. */
+void runtimes_set_places(struct runtimes *runtimes, const char *mirror, const char *registry,
+                         uint64_t image_timeout_ms);
 /* Builds under way are given up; an image with references stays valid. Blocks until the builders have cleaned up. */
 void runtimes_free(struct runtimes *runtimes);
 DEFINE_AUTOPTR(runtimes)
