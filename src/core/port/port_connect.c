@@ -18,14 +18,59 @@ static enum port_result explain(struct sandbox *sandbox, const struct error *err
     return is_over ? PORT_OVER : PORT_FAILED;
 }
 
-static enum port_result connect_held(struct sandbox *held, uint16_t port, int *fd,
-                                     struct error *err)
+/* What is done with a box that is awake: makes *fd. 0 or BOX_NOBODY_LISTENS, or -1. */
+typedef int (*box_use)(struct box *box, void *what, int *fd, struct error *err);
+
+static enum port_result use_held(struct sandbox *held, box_use use, void *what, int *fd,
+                                 struct error *err)
 {
-    int result = box_connect(held->box, port, fd, err);
+    int result = use(held->box, what, fd, err);
 
     if (result < 0)
         return explain(held, err);
     return result == BOX_NOBODY_LISTENS ? PORT_REFUSED : PORT_CONNECTED;
+}
+
+static enum port_result wake_and_use(struct ports *ports, const char *sandbox_id, box_use use,
+                                     void *what, int *fd, struct error *err)
+{
+    autoptr(sandbox) sandbox = registry_find(ports->sandboxes->registry, sandbox_id);
+    autobox held = NULL;
+    bool was_paused;
+
+    if (!sandbox || sandbox_is_in(sandbox, SANDBOX_ENDING))
+        return PORT_OVER;
+    sandbox_touch(sandbox);
+    if (sandbox_awake(sandbox, &was_paused, err) == 0 && sandbox_ensure_box(sandbox, err) == 0)
+        held = sandbox_use_box(sandbox, err);
+    return held ? use_held(held, use, what, fd, err) : explain(sandbox, err);
+}
+
+static int use_connect(struct box *box, void *port, int *fd, struct error *err)
+{
+    return box_connect(box, *(const uint16_t *)port, fd, err);
+}
+
+static int use_connect_address(struct box *box, void *address, int *fd, struct error *err)
+{
+    return box_connect_address(box, address, fd, err);
+}
+
+static int use_open_resolver(struct box *box, void *unused, int *fd, struct error *err)
+{
+    (void)unused;
+    return box_open_resolver(box, fd, err);
+}
+
+static int use_listen(struct box *box, void *port, int *fd, struct error *err)
+{
+    return box_listen(box, port, fd, err);
+}
+
+static int use_make_local(struct box *box, void *unused, int *fd, struct error *err)
+{
+    (void)unused;
+    return box_make_local(box, fd, err);
 }
 
 enum port_result port_connect_now(struct ports *ports, const char *sandbox_id, uint16_t port,
@@ -39,85 +84,37 @@ enum port_result port_connect_now(struct ports *ports, const char *sandbox_id, u
     if (!sandbox_is_in(sandbox, AWAKE))
         return PORT_WAITS;
     autobox held = sandbox_try_box(sandbox);
-    return held ? connect_held(held, port, fd, err) : PORT_WAITS;
-}
-
-/* Awake and held: NULL, and *result says why. */
-static struct sandbox *wake_up(struct sandbox *sandbox, enum port_result *result, struct error *err)
-{
-    bool was_paused;
-
-    *result = PORT_OVER;
-    if (!sandbox || sandbox_is_in(sandbox, SANDBOX_ENDING))
-        return NULL;
-    sandbox_touch(sandbox);
-    struct sandbox *held = NULL;
-    if (sandbox_awake(sandbox, &was_paused, err) == 0 && sandbox_ensure_box(sandbox, err) == 0)
-        held = sandbox_use_box(sandbox, err);
-    if (!held)
-        *result = explain(sandbox, err);
-    return held;
-}
-
-enum port_result port_connect_out(struct ports *ports, const char *sandbox_id,
-                                  const struct sockaddr *address, int *fd, struct error *err)
-{
-    autoptr(sandbox) sandbox = registry_find(ports->sandboxes->registry, sandbox_id);
-    enum port_result result;
-
-    autobox held = wake_up(sandbox, &result, err);
-    if (!held)
-        return result;
-    int connected = box_connect_address(held->box, address, fd, err);
-    if (connected < 0)
-        return explain(held, err);
-    return connected == BOX_NOBODY_LISTENS ? PORT_REFUSED : PORT_CONNECTED;
-}
-
-enum port_result port_open_resolver(struct ports *ports, const char *sandbox_id, int *fd,
-                                    struct error *err)
-{
-    autoptr(sandbox) sandbox = registry_find(ports->sandboxes->registry, sandbox_id);
-    enum port_result result;
-
-    autobox held = wake_up(sandbox, &result, err);
-    if (!held)
-        return result;
-    return box_open_resolver(held->box, fd, err) < 0 ? explain(held, err) : PORT_CONNECTED;
-}
-
-enum port_result port_listen(struct ports *ports, const char *sandbox_id, uint16_t *port, int *fd,
-                             struct error *err)
-{
-    autoptr(sandbox) sandbox = registry_find(ports->sandboxes->registry, sandbox_id);
-    enum port_result result;
-
-    autobox held = wake_up(sandbox, &result, err);
-    if (!held)
-        return result;
-    return box_listen(held->box, port, fd, err) < 0 ? explain(held, err) : PORT_CONNECTED;
-}
-
-enum port_result port_make_local(struct ports *ports, const char *sandbox_id, int *fd,
-                                 struct error *err)
-{
-    autoptr(sandbox) sandbox = registry_find(ports->sandboxes->registry, sandbox_id);
-    enum port_result result;
-
-    autobox held = wake_up(sandbox, &result, err);
-    if (!held)
-        return result;
-    return box_make_local(held->box, fd, err) < 0 ? explain(held, err) : PORT_CONNECTED;
+    return held ? use_held(held, use_connect, &port, fd, err) : PORT_WAITS;
 }
 
 enum port_result port_connect(struct ports *ports, const char *sandbox_id, uint16_t port, int *fd,
                               struct error *err)
 {
-    autoptr(sandbox) sandbox = registry_find(ports->sandboxes->registry, sandbox_id);
-    enum port_result result;
+    return wake_and_use(ports, sandbox_id, use_connect, &port, fd, err);
+}
 
-    autobox held = wake_up(sandbox, &result, err);
-    return held ? connect_held(held, port, fd, err) : result;
+enum port_result port_connect_out(struct ports *ports, const char *sandbox_id,
+                                  const struct sockaddr *address, int *fd, struct error *err)
+{
+    return wake_and_use(ports, sandbox_id, use_connect_address, (void *)address, fd, err);
+}
+
+enum port_result port_open_resolver(struct ports *ports, const char *sandbox_id, int *fd,
+                                    struct error *err)
+{
+    return wake_and_use(ports, sandbox_id, use_open_resolver, NULL, fd, err);
+}
+
+enum port_result port_listen(struct ports *ports, const char *sandbox_id, uint16_t *port, int *fd,
+                             struct error *err)
+{
+    return wake_and_use(ports, sandbox_id, use_listen, port, fd, err);
+}
+
+enum port_result port_make_local(struct ports *ports, const char *sandbox_id, int *fd,
+                                 struct error *err)
+{
+    return wake_and_use(ports, sandbox_id, use_make_local, NULL, fd, err);
 }
 
 bool port_is_awake(struct ports *ports, const char *sandbox_id)
