@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """SSH and those who mean harm, or die: bounds before login, parsers that crash, a server that is killed in a session. A server of its own, with small bounds."""
+import contextlib
 import os
 import pathlib
 import select
@@ -10,10 +11,9 @@ import time
 
 import pytest
 
-import server as servers
 from client import PATIENCE, Client, until
 from socket_client import WebSocket
-from ssh import Ssh, make_key, port_of
+from ssh import Ssh, introduced, make_key, port_of, serving
 from test_ssh import Terminal, processes_of, tunnel
 
 STRANGERS = 6
@@ -22,21 +22,14 @@ CONNECTIONS = 12
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    server = servers.Server(tmp_path_factory.mktemp("abuse") / "data", environment={
-        "BURROW_SSH_LISTEN": "127.0.0.1:0", "BURROW_SSH_STRANGERS_PER_ADDRESS": str(STRANGERS), "BURROW_SSH_LOGIN_TIME": "5s",
-        "BURROW_SSH_TRIES": "3", "BURROW_SSH_CONNECTIONS": str(CONNECTIONS), "BURROW_SSH_CONNECTIONS_PER_SANDBOX": "4"})
-    try:
-        yield server.start()
-        server.end()
-    finally:
-        server.abandon()
+    with serving(tmp_path_factory.mktemp("abuse"), strangers_per_address=STRANGERS, login_time="5s", tries=3, connections=CONNECTIONS,
+                 connections_per_sandbox=4) as server:
+        yield server
 
 
 @pytest.fixture
 def ssh(own, tmp_path):
-    ssh = Ssh(own, tmp_path)
-    assert own.client.post("/api/v1/ssh-keys", {"publicKey": ssh.public}).status == 201
-    return ssh
+    return introduced(own, tmp_path)
 
 
 @pytest.fixture
@@ -75,15 +68,12 @@ def test_a_crowd_before_login_keeps_nobody_out(ssh, box):
 
 def test_who_connects_without_end_waits_and_others_do_not(tmp_path):
     """A process costs far more than to connect does: one address gets so many in a second."""
-    server = servers.Server(tmp_path / "data", environment={"BURROW_SSH_LISTEN": "127.0.0.1:0", "BURROW_SSH_RATE_PER_ADDRESS": "1", "BURROW_SSH_LOGIN_TIME": "10m"})
-    crowd = []
-    try:
-        server.start()
-        ssh = Ssh(server, tmp_path)
-        assert server.client.post("/api/v1/ssh-keys", {"publicKey": ssh.public}).status == 201
+    with serving(tmp_path, rate_per_address=1, login_time="10m") as server, contextlib.ExitStack() as stack:
+        ssh = introduced(server, tmp_path)
         box = server.client.create()
+        crowd = []
         for _ in range(60):  # a minute's worth
-            crowd.append(socket.create_connection(("127.0.0.1", ssh.port), timeout=PATIENCE, source_address=("127.0.0.9", 0)))
+            crowd.append(stack.enter_context(socket.create_connection(("127.0.0.1", ssh.port), timeout=PATIENCE, source_address=("127.0.0.9", 0))))
         assert ssh.run(box.id, "echo in").stdout == b"in\n"
 
         def served():
@@ -94,11 +84,6 @@ def test_who_connects_without_end_waits_and_others_do_not(tmp_path):
         before = served()
         assert before < 60
         until(lambda: served() > before, "the next one to have its turn")
-        server.end()
-    finally:
-        for one in crowd:
-            one.close()
-        server.abandon()
 
 
 def test_who_does_not_log_in_in_time_is_hung_up_on(ssh, own):

@@ -9,9 +9,8 @@ import threading
 
 import pytest
 
-import server as servers
 from client import PATIENCE, until
-from ssh import Ssh, make_key
+from ssh import introduced, make_key, serving
 from test_ssh import Terminal, memory_of, processes_of
 
 CONNECT = "timeout 20 bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo hi >&3 && head -1 <&3'"
@@ -19,20 +18,13 @@ CONNECT = "timeout 20 bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo hi >&3 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    server = servers.Server(tmp_path_factory.mktemp("back") / "data", options=["--runtime", "host:latest"],
-                            environment={"BURROW_SSH_LISTEN": "127.0.0.1:0", "BURROW_SSH_ALLOW": "remote-forward,agent"})
-    try:
-        yield server.start()
-        server.end()
-    finally:
-        server.abandon()
+    with serving(tmp_path_factory.mktemp("back"), ["--runtime", "host:latest"], allow="remote-forward,agent") as server:
+        yield server
 
 
 @pytest.fixture
 def ssh(own, tmp_path):
-    ssh = Ssh(own, tmp_path)
-    assert own.client.post("/api/v1/ssh-keys", {"publicKey": ssh.public}).status == 201
-    return ssh
+    return introduced(own, tmp_path)
 
 
 @pytest.fixture

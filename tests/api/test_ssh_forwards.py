@@ -6,12 +6,11 @@ import select
 import pytest
 
 from client import PATIENCE, until
-from ssh import Ssh
+from ssh import introduced
 from test_network import Box, machine
 from test_ssh import connected, free_port
 from world import METADATA, ONE, TWO, World
 
-V1 = "/api/v1"
 GET = b"GET / HTTP/1.0\r\nHost: good.test\r\n\r\n"
 SEVERAL, SILENT, EMPTY, LOOPBACK = "several.test", "silent.test", "six.test", "loop.test"
 MORE = {SEVERAL: f"{ONE},{TWO}", SILENT: "0.0.0.0", EMPTY: "", LOOPBACK: "127.0.0.1", "alone.test": TWO, "meta.test": METADATA}
@@ -31,9 +30,7 @@ def net(world, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ssh(net, tmp_path_factory):
-    ssh = Ssh(net, tmp_path_factory.mktemp("ssh"))
-    assert net.client.post(f"{V1}/ssh-keys", {"publicKey": ssh.public}).status == 201
-    return ssh
+    return introduced(net, tmp_path_factory.mktemp("ssh"))
 
 
 @pytest.fixture(scope="module")

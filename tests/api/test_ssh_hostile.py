@@ -4,10 +4,9 @@ import random
 
 import pytest
 
-import server as servers
 import ssh_hostile
 from client import PATIENCE, until
-from ssh import Ssh
+from ssh import introduced, serving
 from ssh_raw import ADJUST, CONFIRMED, DATA, OPEN, Ended, RawSsh, kexinit, number, request, text
 from test_ssh import memory_of, processes_of
 
@@ -17,20 +16,13 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    server = servers.Server(tmp_path_factory.mktemp("hostile") / "data", environment={
-        "BURROW_SSH_LISTEN": "127.0.0.1:0", "BURROW_SSH_ALLOW": "remote-forward,agent", "BURROW_SSH_LOGIN_TIME": "20s"})
-    try:
-        yield server.start()
-        server.end()
-    finally:
-        server.abandon()
+    with serving(tmp_path_factory.mktemp("hostile"), allow="remote-forward,agent", login_time="20s") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def ssh(own, tmp_path_factory):
-    ssh = Ssh(own, tmp_path_factory.mktemp("ssh"))
-    assert own.client.post("/api/v1/ssh-keys", {"publicKey": ssh.public}).status == 201
-    return ssh
+    return introduced(own, tmp_path_factory.mktemp("ssh"))
 
 
 @pytest.fixture(scope="module")

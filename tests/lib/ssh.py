@@ -1,9 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stock clients of SSH, pointed at a server of a test's: one key, known hosts of their own, and no configuration of whoever runs the tests."""
+import contextlib
 import re
 import subprocess
 
+import server as servers
 from client import PATIENCE
+
+
+@contextlib.contextmanager
+def serving(directory, options=(), **settings):
+    """A server of a test's own that listens for SSH, with these settings of it: tries=3 is BURROW_SSH_TRIES."""
+    environment = {f"BURROW_SSH_{name.upper()}": str(value) for name, value in {"listen": "127.0.0.1:0", **settings}.items()}
+    server = servers.Server(directory / "data", options=options, environment=environment)
+    try:
+        yield server.start()
+        server.end()
+    finally:
+        server.abandon()
+
+
+def introduced(server, directory):
+    """Somebody whose key the server knows."""
+    ssh = Ssh(server, directory)
+    assert server.client.post("/api/v1/ssh-keys", {"publicKey": ssh.public}).status == 201
+    return ssh
 
 
 def port_of(server):
