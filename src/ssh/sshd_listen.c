@@ -171,7 +171,7 @@ static void ask_client(struct line *line, const struct listener *listener,
     line->is_closed |= result == SSH_ERROR;
 }
 
-/* False: nobody else is there now. */
+/* False: nobody else is there now. Where somebody is, the client is heard, and may give back any listener: this one may be gone then. */
 static bool accept_one(struct sshd *sshd, const struct listener *listener)
 {
     struct sockaddr_in who = {0};
@@ -195,12 +195,19 @@ static bool accept_one(struct sshd *sshd, const struct listener *listener)
     return true;
 }
 
-void listen_accept(struct sshd *sshd)
+static bool accept_any(struct sshd *sshd)
 {
     for (const struct listener *listener = sshd->listeners; listener; listener = listener->next) {
-        while (has_room(sshd) && accept_one(sshd, listener))
-            ;
+        if (accept_one(sshd, listener))
+            return true;
     }
+    return false;
+}
+
+void listen_accept(struct sshd *sshd)
+{
+    while (has_room(sshd) && accept_any(sshd))
+        ;
 }
 
 /* A channel that the client has not answered for cannot be given up: libssh would forget it, and the client keep it open. */

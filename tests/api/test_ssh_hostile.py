@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """SSH and clients that finish the key exchange and then send what no decent client does (ssh_hostile.py). tests/load/ssh-hostile does it for hours."""
+import contextlib
+import os
 import random
+import re
+import signal
+import socket
 
 import pytest
 
@@ -160,6 +165,43 @@ def test_a_window_without_end_is_no_memory_without_end(bystander, own, ssh, box)
         until(lambda: counts.append(written()) or counts[-1] == counts[-2], "it to wait")
         assert max(memory_of(pid) for pid in processes_of(own)) < 64 * MIB
     ssh.run(box.id, "kill $(cat /tmp/endless)")
+
+
+CROWD = "for i in $(seq 16); do exec 3<>/dev/tcp/127.0.0.1/{port} || exit 1; done"
+READ_AT_ONCE = 65 * 4096  # what burrow-ssh reads of its client before others get their turn
+GLOBAL, SUCCEEDED, IGNORE, SO_SNDBUFFORCE = 80, 81, 2, 32
+
+
+@contextlib.contextmanager
+def stopped(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def forward_request(kind, port):
+    return bytes([GLOBAL]) + text(kind) + b"\1" + text(b"localhost") + number(port)
+
+
+def test_a_port_that_is_given_back_while_somebody_is_let_in_by_it(bystander, own, ssh, box):
+    """The client is asked to answer for who has come to its port, and what is read of it then says that the port is given back."""
+    connection, channel = ssh_hostile.logged_in(ssh.port, box.id, ssh.key)
+    with connection:
+        connection.send(forward_request(b"tcpip-forward", 0))
+        port = int.from_bytes(connection.expect(SUCCEEDED)[1:5], "big")
+        connection.socket.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, MIB)
+        with stopped(processes_of(own)):
+            assert box.run("bash", "-c", CROWD.format(port=port)).exit_code == 0
+            for _ in range(READ_AT_ONCE // 4000):
+                connection.send(bytes([IGNORE]) + text(bytes(4000)))
+            connection.send(forward_request(b"cancel-tcpip-forward", port))
+        connection.expect(SUCCEEDED)
+        connection.send(request(channel, b"exec", text(b"echo still")))
+        assert connection.expect(DATA)[9:] == b"still\n"
 
 
 def test_a_seed_says_the_same_again():
