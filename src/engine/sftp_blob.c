@@ -25,7 +25,8 @@ int sftp_blob_open(struct error *err)
         return error_sys(err, "make a memory file for burrow-sftp (is vm.memfd_noexec 2?)");
     if (fd_write_all(fd, burrow_sftp_start, (size_t)(burrow_sftp_end - burrow_sftp_start)) < 0)
         return error_sys(err, "write burrow-sftp");
-    if (fchmod(fd, 0555) < 0 ||
+    // Not to be read: so nobody in a box may trace who executes it, or take its descriptors (would_dump in fs/exec.c).
+    if (fchmod(fd, 0111) < 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
         return error_sys(err, "seal burrow-sftp");
     return take_fd(fd);

@@ -67,7 +67,8 @@ struct listener {
     uint32_t number; // what the server knows it by; of an agent's, that of its session
     char *address;   // as the client asked for it; NULL: of an agent
     uint16_t port;
-    int fd, leash; // leash: of an agent's; its file goes when this is closed
+    int fd;    // -1: nobody can come by it any more
+    int leash; // of an agent's; its file goes when this is closed
 };
 
 struct sshd {
@@ -133,6 +134,8 @@ void listen_agent(struct line *session, int fd, int leash);
 void listen_end(struct sshd *sshd, uint32_t number);
 /* Descriptors to wait for, SSHD_LISTENERS at most: none while there is no room for who would come. */
 unsigned listen_poll(const struct sshd *sshd, struct pollfd *out);
+/* After poll, before anything else: closes those that do not listen, as whoever in the sandbox holds an agent's too can bring about. poll would tell of them for ever. */
+void listen_end_broken(struct sshd *sshd, const struct pollfd *fds, unsigned count);
 void listen_accept(struct sshd *sshd);
 /* Goes on with one that the client has to say yes to. */
 void listen_move(struct line *line);

@@ -154,6 +154,16 @@ unsigned listen_poll(const struct sshd *sshd, struct pollfd *out)
     return count;
 }
 
+void listen_end_broken(struct sshd *sshd, const struct pollfd *fds, unsigned count)
+{
+    struct listener *listener = sshd->listeners;
+
+    for (unsigned i = 0; i < count; i++, listener = listener->next) {
+        if (fds[i].revents & (POLLERR | POLLHUP | POLLNVAL))
+            closep(&listener->fd);
+    }
+}
+
 static void ask_client(struct line *line, const struct listener *listener,
                        const struct sockaddr_in *who)
 {
@@ -198,7 +208,7 @@ static bool accept_one(struct sshd *sshd, const struct listener *listener)
 static bool accept_any(struct sshd *sshd)
 {
     for (const struct listener *listener = sshd->listeners; listener; listener = listener->next) {
-        if (accept_one(sshd, listener))
+        if (listener->fd >= 0 && accept_one(sshd, listener))
             return true;
     }
     return false;

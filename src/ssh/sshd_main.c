@@ -154,9 +154,10 @@ static void wait_for_any(struct sshd *sshd)
     for (struct line *line = sshd->lines; line; line = line->next)
         count += line->outward ? forward_poll(line, fds + count, &until_ms)
                                : line_poll(line, fds + count);
-    count += listen_poll(sshd, fds + count);
+    unsigned listeners = listen_poll(sshd, fds + count);
     bool is_due = is_any_ready(sshd) || sshd->waiting || sshd_has_ahead();
-    (void)poll(fds, count, is_due ? 0 : time_left(until_ms));
+    (void)poll(fds, count + listeners, is_due ? 0 : time_left(until_ms));
+    listen_end_broken(sshd, fds + count, listeners);
     if (sshd_has_ahead())
         fds[0].revents |= POLLIN;
     if (fds[0].revents && ssh_event_dopoll(sshd->event, 0) == SSH_ERROR)

@@ -735,6 +735,14 @@ def memory_of(pid, what="VmRSS"):
     return int(found[1]) * 1024 if found else 0
 
 
+def process_of(server, ssh, told):
+    """The burrow-ssh of a connection, by its $SSH_CONNECTION."""
+    ends = f":{ssh.port:04X}", f":{int(told.split()[1]):04X}"
+    rows = [line.split() for line in open("/proc/net/tcp")]
+    socket = f"socket:[{next(row[9] for row in rows if (row[1][-5:], row[2][-5:]) == ends)}]"
+    return next(pid for pid in processes_of(server) if any(os.readlink(one) == socket for one in pathlib.Path(f"/proc/{pid}/fd").iterdir()))
+
+
 def test_the_process_of_a_connection_has_no_rights(ssh, server, shared):
     held = ssh.start(shared.id, "echo up; cat")
     assert held.stdout.readline() == b"up\n"

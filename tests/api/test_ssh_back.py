@@ -2,6 +2,7 @@
 """What a sandbox may ask the client of SSH for, where the operator allows it: ports that the client answers for (-R), and its agent (-A). A server of its own."""
 import os
 import re
+import select
 import socket
 import socketserver
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from client import PATIENCE, until
 from ssh import introduced, make_key, serving
-from test_ssh import Terminal, memory_of, processes_of
+from test_ssh import Terminal, memory_of, process_of, processes_of
 
 CONNECT = "timeout 20 bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port} && echo hi >&3 && head -1 <&3'"
 
@@ -251,6 +252,37 @@ def test_who_floods_the_agents_socket_costs_its_own_connection_alone(ssh, box, a
     held, after = done.stdout.split()
     assert int(held) < 200 and after == b"next", done
     assert agent[1].encode() in with_agent(ssh, box, agent, "ssh-add -l").stdout
+
+
+# What a guest can do to the program that gave the agent's socket its path, and holds it too.
+GRAB = """for (glob '/proc/[0-9]*/cmdline') { open my $f, '<', $_ or next; next if (<$f> // '') !~ /^agent-socket/; my ($pid) = /([0-9]+)/;
+my $fd = syscall(438, syscall(434, $pid + 0, 0), 0, 0); print $fd < 0 ? 'denied' : 'grabbed', "\\n"; next if $fd < 0; open my $s, '+<&=', $fd; %s }"""
+SHUT_DOWN, MADE_TO_WAIT = GRAB % "shutdown($s, 2)", GRAB % "fcntl($s, 4, 0)"
+
+
+def processor_time(pid):
+    return int(open(f"/proc/{pid}/schedstat").read().split()[0])
+
+
+@pytest.mark.parametrize("attack", [SHUT_DOWN, MADE_TO_WAIT], ids=["shut-down", "made-to-wait"])
+def test_who_grabs_the_agents_socket_neither_stops_nor_wakes_the_connection(own, ssh, box, agent, attack):
+    held = subprocess.Popen(words_with_agent(ssh, box, agent, "echo $SSH_CONNECTION; ssh-add -l; cat"), env=agent[0], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        pid = process_of(own, ssh, held.stdout.readline().decode())
+        assert agent[1].encode() in held.stdout.readline()
+        assert ssh.run(box.id, f"perl -e '{attack.replace(chr(39), chr(34))}'").stdout == b"denied\n"
+        held.stdin.write(b"still\n")
+        held.stdin.flush()
+        assert select.select([held.stdout], [], [], PATIENCE)[0] and held.stdout.readline() == b"still\n"
+
+        def is_asleep():
+            before = processor_time(pid)
+            return ssh.run(box.id, "true").returncode == 0 and processor_time(pid) == before
+        until(is_asleep, "it to wait for its client")
+    finally:
+        held.kill()
+        held.communicate()
+    until(lambda: not os.path.exists(f"/proc/{pid}"), "its process to end")
 
 
 def test_nobody_gets_an_agent_that_was_not_asked_for(ssh, box, agent):
