@@ -63,6 +63,7 @@ void ssh_channel_close(struct ssh_channel *channel)
     watch_free(take(channel->watch));
     watch_free(take(channel->stream_watch));
     stream_free(take(channel->stream));
+    ssh_agent_free(take(channel->agent));
     free(take(channel->input));
     channel_unref(channel);
 }
@@ -368,6 +369,10 @@ static void gather_env(const struct ssh_errand *errand, const struct ssh_wire_st
     }
     for (const char *const *at = strings + 2; *at; at++)
         strings_add(out, *at);
+    if (errand->agent_path[0]) {
+        autofree char *agent = xasprintf("SSH_AUTH_SOCK=%s", errand->agent_path);
+        strings_add(out, agent);
+    }
 }
 
 /* The reading end again, by itself: what burrow-ssh gets it cannot write to. */
@@ -428,23 +433,6 @@ static int start_command(struct ssh_errand *errand, struct execution_request *re
     return result;
 }
 
-/* Without it the session starts all the same, as with any sshd. */
-static bool add_agent(struct ssh_errand *errand, unsigned at, struct strings *env)
-{
-    char path[SSH_AGENT_PATH];
-    struct error err = {0};
-
-    if (!(errand->server->settings.allows & SSH_WIRE_ALLOWS_AGENT))
-        return false;
-    if (ssh_agent_start(errand, at, path, &err) < 0) {
-        log_warn("SSH: an agent could not be forwarded", F("error", (const char *)err.text));
-        return false;
-    }
-    autofree char *variable = xasprintf("SSH_AUTH_SOCK=%s", path);
-    strings_add(env, variable);
-    return true;
-}
-
 static void work_start(struct ssh_errand *errand)
 {
     const char *strings[SSH_WIRE_STRINGS + 1], *argv[6];
@@ -454,7 +442,6 @@ static void work_start(struct ssh_errand *errand)
     memcpy(&start, errand->message->payload, sizeof start);
     ssh_wire_strings(errand->message, strings);
     gather_env(errand, &start, strings, &env);
-    errand->value = start.has_agent && add_agent(errand, start.has_terminal ? 1 : 3, &env);
     choose_program(&start, strings[1], argv);
     struct execution_request request = {
         .command = {.argv = argv, .env = (const char *const *)env.items},
@@ -500,8 +487,9 @@ static void end_start(struct ssh_errand *errand)
     struct ssh_connection *connection = errand->connection;
     struct ssh_channel *channel =
         connection->place ? ssh_channel_find(connection, errand->channel) : NULL;
+    bool has_agent = errand->agent_path[0];
     const struct ssh_wire_header header = {
-        .type = SSH_WIRE_STARTED, .channel = errand->channel, .value = errand->value};
+        .type = SSH_WIRE_STARTED, .channel = errand->channel, .value = has_agent};
 
     if (!channel) {
         stop_unseen(errand);
@@ -519,24 +507,42 @@ static void end_start(struct ssh_errand *errand)
     if (channel->stream)
         channel->stream_watch = hub_watch(hub, stream_id(channel->stream), on_changed, channel);
     if (!ssh_connection_tell(connection, &header, NULL, errand->fds,
-                             (channel->stream ? 1 : 3) + (errand->value ? 2 : 0))) {
+                             (channel->stream ? 1 : 3) + (has_agent ? 2 : 0))) {
         ssh_connection_end(connection, "its process does not listen");
         return;
     }
     ssh_channel_advance(channel);
 }
 
+void ssh_channel_launch(struct ssh_channel *channel, struct ssh_wire_message *message,
+                        struct ssh_agent *agent)
+{
+    struct ssh_errand *errand =
+        ssh_errand_new(channel->connection, channel->number, work_start, end_start);
+    unsigned behind = channel->is_terminal ? 1 : 3;
+
+    errand->message = message;
+    if (agent) {
+        memcpy(errand->agent_path, agent->path, sizeof errand->agent_path);
+        errand->fds[behind] = take_fd(agent->listener);
+        errand->fds[behind + 1] = take_fd(agent->leash);
+    }
+    if (!ssh_errand_send(errand, WORKERS_SLOW))
+        ssh_channel_refuse(channel, SSH_TOO_MUCH);
+}
+
 void ssh_channel_start(struct ssh_connection *connection, struct ssh_wire_message *message)
 {
     struct ssh_channel *channel = ssh_channel_new(connection, message->header.channel);
-    struct ssh_errand *errand = ssh_errand_new(connection, channel->number, work_start, end_start);
+    struct ssh_wire_message *copy = xnew(struct ssh_wire_message);
     struct ssh_wire_start start;
 
     memcpy(&start, message->payload, sizeof start);
     channel->is_terminal = start.has_terminal;
-    errand->message = xnew(struct ssh_wire_message);
-    memcpy(&errand->message->header, &message->header, sizeof message->header);
-    memcpy(errand->message->payload, message->payload, message->header.length + 1);
-    if (!ssh_errand_send(errand, WORKERS_SLOW))
-        ssh_channel_refuse(channel, "the server has too much to do; try again");
+    memcpy(&copy->header, &message->header, sizeof message->header);
+    memcpy(copy->payload, message->payload, message->header.length + 1);
+    if (start.has_agent && (connection->server->settings.allows & SSH_WIRE_ALLOWS_AGENT))
+        ssh_agent_start(channel, copy);
+    else
+        ssh_channel_launch(channel, copy, NULL);
 }

@@ -12,8 +12,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define TOO_MUCH "the server has too much to do; try again"
-
 /* Names that every sandbox has for itself. */
 static bool is_own(const char *host)
 {
@@ -132,7 +130,7 @@ static void connect_out(struct ssh_channel *channel, const char *host, uint16_t 
 
     errand->address = address;
     if (!ssh_errand_send(errand, WORKERS_SLOW))
-        ssh_channel_refuse(channel, TOO_MUCH);
+        ssh_channel_refuse(channel, SSH_TOO_MUCH);
 }
 
 void ssh_forward_connect(struct ssh_connection *connection, struct ssh_wire_message *message)
@@ -160,7 +158,7 @@ void ssh_forward_connect(struct ssh_connection *connection, struct ssh_wire_mess
         ssh_errand_new(connection, channel->number, work_connect, end_connect);
     errand->value = port;
     if (!ssh_errand_send(errand, WORKERS_SLOW))
-        ssh_channel_refuse(channel, TOO_MUCH);
+        ssh_channel_refuse(channel, SSH_TOO_MUCH);
 }
 
 // ---- ports that the client answers for ----
@@ -215,5 +213,5 @@ void ssh_forward_listen(struct ssh_connection *connection, struct ssh_wire_messa
         ssh_errand_new(connection, channel->number, work_listen, end_listen);
     errand->value = message->header.value;
     if (!ssh_errand_send(errand, WORKERS_SLOW))
-        ssh_channel_refuse(channel, TOO_MUCH);
+        ssh_channel_refuse(channel, SSH_TOO_MUCH);
 }

@@ -20,7 +20,11 @@
 #include <stdatomic.h>
 
 #define SSH_SPARES 2 // processes that wait for a connection
+#define SSH_AGENT_PATH 108
 
+#define SSH_TOO_MUCH "the server has too much to do; try again"
+
+struct ssh_agent;
 struct stream;
 
 /* A burrow-ssh. */
@@ -48,7 +52,8 @@ struct ssh_channel {
     struct watch *watch, *stream_watch;
     struct stream *stream; // of a terminal
     struct ssh_wire_grown told;
-    char *input; // of a terminal, on its way
+    struct ssh_agent *agent; // that its session waits for; else NULL
+    char *input;             // of a terminal, on its way
     size_t input_at, input_length;
 };
 
@@ -127,6 +132,7 @@ struct ssh_errand {
     struct stream *stream;            // owned
     struct ssh_process process;
     struct sockaddr_storage address;
+    char agent_path[SSH_AGENT_PATH]; // "": it has none
     uint32_t value;
     uint64_t asked_ms;
     size_t taken;
@@ -172,6 +178,9 @@ void ssh_channel_start(struct ssh_connection *connection, struct ssh_wire_messag
 void ssh_channel_input(struct ssh_channel *channel, const struct ssh_wire_message *message);
 void ssh_channel_order(struct ssh_channel *channel, const struct ssh_wire_message *message);
 void ssh_channel_close(struct ssh_channel *channel);
+/* Starts what the message asks for, which it takes. The agent, or NULL, gives up its descriptors to it. */
+void ssh_channel_launch(struct ssh_channel *channel, struct ssh_wire_message *message,
+                        struct ssh_agent *agent);
 /* Tells what has changed. */
 void ssh_channel_advance(struct ssh_channel *channel);
 
@@ -180,8 +189,16 @@ void ssh_forward_connect(struct ssh_connection *connection, struct ssh_wire_mess
 /* And from one of its ports to the client. */
 void ssh_forward_listen(struct ssh_connection *connection, struct ssh_wire_message *message);
 
-/* ssh_agent.c: makes a socket for the client's agent in the sandbox, as the session's user, on a worker. The errand gets its listener and its leash at `at`: once that is
- * closed, so is the socket, and its file goes. */
-#define SSH_AGENT_PATH 108
-int ssh_agent_start(struct ssh_errand *errand, unsigned at, char path[SSH_AGENT_PATH],
-                    struct error *err);
+/* ssh_agent.c: a socket for the client's agent in the sandbox, made as the session's user. */
+struct ssh_agent {
+    struct ssh_channel *channel;
+    struct ssh_wire_message *message; // what is started once the agent is there; owned
+    int listener, leash; // owned. Once the leash is closed, so is the socket, and its file goes
+    struct loop_watch *watch; // of the leash
+    struct loop_timer patience;
+    char path[SSH_AGENT_PATH]; // in the sandbox; ends with NUL
+    size_t used;
+};
+/* Makes one for the channel and then launches it, with the agent or without; takes the message. */
+void ssh_agent_start(struct ssh_channel *channel, struct ssh_wire_message *message);
+void ssh_agent_free(struct ssh_agent *agent);

@@ -3,6 +3,7 @@
 import os
 import re
 import select
+import shutil
 import socket
 import socketserver
 import subprocess
@@ -283,6 +284,45 @@ def test_who_grabs_the_agents_socket_neither_stops_nor_wakes_the_connection(own,
         held.kill()
         held.communicate()
     until(lambda: not os.path.exists(f"/proc/{pid}"), "its process to end")
+
+
+def agents(own, sandbox):
+    return [one for one in own.client.get(f"/api/v1/sandboxes/{sandbox.id}/executions").json["items"] if one["command"] == ["agent-socket"]]
+
+
+def first_process(own, ssh, sandbox):
+    """PID 1 of it, by its number outside."""
+    held = ssh.start(sandbox.id, f"echo up {sandbox.id}; read")
+    assert held.stdout.readline()
+    inside = subprocess.run(["pgrep", "-f", f"up {sandbox.id}"], capture_output=True, text=True, timeout=PATIENCE).stdout.split()
+    parents = {pid: int(re.search(r"PPid:\s+(\d+)", open(f"/proc/{pid}/status").read())[1]) for pid in map(int, inside) if pid in own.box_processes()}
+    held.communicate(timeout=PATIENCE)
+    return next(parent for parent in parents.values() if parent not in parents)
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_an_agents_socket_that_is_never_made_keeps_nobody_waiting(own, ssh, box, agent):
+    """Of two sandboxes, more sessions wait for their agents than there are workers: the program that makes these is stopped, as whoever is in the sandbox may do to it."""
+    other, third = own.client.create(), own.client.create()
+    firsts = [word for one in (box, other) for word in ("-p", str(first_process(own, ssh, one)))]
+    guest = subprocess.Popen(["strace", "-qq", "-f", "-e", "trace=bind", "-e", "inject=bind:signal=STOP", "-o", "/dev/null", *firsts])
+    stuck, before = [], own.log.count("an agent could not be forwarded")
+    try:
+        until(lambda: all(f"TracerPid:\t{guest.pid}\n" in open(f"/proc/{pid}/status").read() for pid in firsts[1::2]), "strace to be there")
+        for one in (box, other):
+            stuck += [subprocess.Popen(words_with_agent(ssh, one, agent, "true"), env=agent[0], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(6)]
+        until(lambda: all(len(agents(own, one)) >= 4 for one in (box, other)), "them to wait")
+        assert ssh.run(third.id, "echo in").stdout == b"in\n"
+        assert own.log.count("an agent could not be forwarded") == before, "it has not waited for them"
+        assert all(one.poll() is None for one in stuck)
+    finally:
+        guest.terminate()
+        guest.wait(PATIENCE)
+        for one in stuck:
+            one.kill()
+            one.communicate()
+        other.delete()
+        third.delete()
 
 
 def test_nobody_gets_an_agent_that_was_not_asked_for(ssh, box, agent):
