@@ -23,7 +23,7 @@ enum ssh_wire_type {
     SSH_WIRE_BEGIN = 1, // struct ssh_wire_begin and the host keys; the connection is attached
     SSH_WIRE_ANSWER,    // to SSH_WIRE_LOGIN: value is 1 where it is let in
     SSH_WIRE_STARTED, // its input, output and errors are attached; of a terminal, its spool. value is 1: behind them the agent's listener and leash
-    SSH_WIRE_REFUSED, // a sentence; of SSH_WIRE_START and SSH_WIRE_CONNECT
+    SSH_WIRE_REFUSED, // a sentence; of SSH_WIRE_START, SSH_WIRE_CONNECT and SSH_WIRE_LISTEN
     SSH_WIRE_GREW,    // struct ssh_wire_grown: what a terminal has shown
     SSH_WIRE_TAKEN,   // of a terminal's input, all that was sent
     SSH_WIRE_EXITED,  // struct ssh_wire_exit
