@@ -179,6 +179,10 @@ static const struct option_row rows[] = {
         3600 * 1000, "how long they may take to log in (default 30s)"),
     ROW("ssh-tries", OPTION_INTEGER, ssh_tries, "N", "BURROW_SSH_TRIES", 1, 100,
         "how many keys that do not fit one connection may offer (default 6)"),
+    ROW("ssh-dead-after", OPTION_DURATION, ssh_dead_after_ms, "DURATION", "BURROW_SSH_DEAD_AFTER",
+        2000, 12LL * 3600 * 1000,
+        "how long a client's machine may leave TCP unanswered until it counts as gone (default "
+        "1m)"),
     ROW("ssh-allow", OPTION_TEXT, ssh_allow, "WORDS", "BURROW_SSH_ALLOW", 0, 0,
         "what clients of SSH may ask for besides: remote-forward, agent (default: neither)"),
     ROW("network", OPTION_TEXT, network, "WORD", "BURROW_NETWORK", 0, 0,
@@ -325,6 +329,7 @@ void config_init(struct config *config)
         .ssh_rate_per_address = 50,
         .ssh_login_ms = 30000,
         .ssh_tries = 6,
+        .ssh_dead_after_ms = 60000,
         .network = "yes",
         .port_range = "20000-29999",
         .port_rest_ms = (uint64_t)core->port_rest_ms,

@@ -60,7 +60,7 @@ struct config {
     const char *ssh_listen; // addresses, with commas between; NULL: none
     int64_t ssh_connections, ssh_connections_per_sandbox;
     int64_t ssh_strangers, ssh_strangers_per_address, ssh_rate_per_address;
-    uint64_t ssh_login_ms;
+    uint64_t ssh_login_ms, ssh_dead_after_ms;
     int64_t ssh_tries;
     const char *ssh_allow; // words, with commas between; NULL: none
     const char *network;   // yes or no

@@ -483,6 +483,7 @@ static int open_ssh(struct server *server, struct error *err)
         .strangers_of_address = (size_t)config->ssh_strangers_per_address,
         .rate_of_address = (uint32_t)config->ssh_rate_per_address,
         .grace_ms = config->ssh_login_ms,
+        .dead_after_ms = config->ssh_dead_after_ms,
         .tries = (uint32_t)config->ssh_tries,
         .sftp_fd = sftp_blob_open(err),
     };

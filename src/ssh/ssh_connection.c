@@ -18,8 +18,7 @@
 
 #define PREFIX "sbx_"
 #define REFUSAL_MS 250 // after which every refusal comes, whatever was wrong
-#define DEAD_AFTER_MS 60000
-#define MESSAGES 32 // read before others get their turn
+#define MESSAGES 32    // read before others get their turn
 
 struct ssh_connection *ssh_connection_ref(struct ssh_connection *connection)
 {
@@ -583,11 +582,12 @@ static void make_room(struct ssh_server *server, const struct ssh_connection *ne
                            "no place is left, and it had not logged in");
 }
 
-/* A client that is gone without a word is found out by TCP itself. */
-static void set_socket(int fd)
+/* A client that is gone without a word is found out by TCP itself: after half of that time it is asked, three times. */
+static void set_socket(int fd, uint64_t dead_after_ms)
 {
-    const int on = 1, idle = 30, interval = 10, count = 3;
-    const unsigned dead_after = DEAD_AFTER_MS;
+    const unsigned dead_after = (unsigned)dead_after_ms;
+    const int on = 1, idle = (int)(dead_after / 2000), count = 3;
+    const int interval = dead_after < 6000 ? 1 : (int)(dead_after / 6000);
 
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -611,7 +611,7 @@ void ssh_connection_accept(struct ssh_server *server, int fd, const struct actor
         (void)snprintf(connection->peer_text, sizeof connection->peer_text, "tunnel");
     } else {
         (void)peer_format(&connection->peer, connection->peer_text);
-        set_socket(fd);
+        set_socket(fd, server->settings.dead_after_ms);
     }
     make_room(server, connection);
     if (server->n_connections >= server->settings.connections) {

@@ -30,6 +30,7 @@ struct ssh_settings {
     size_t strangers_of_address;   // of those, from one machine, or tunnels of one owner
     uint32_t rate_of_address;      // connections a second that get a process; others wait
     uint64_t grace_ms;             // to log in
+    uint64_t dead_after_ms;        // without an answer of a client's machine
     uint32_t tries;                // to log in, on one connection
     unsigned allows;               // by ssh_allow_parse
     int sftp_fd;                   // the program that answers to SFTP in sandboxes; taken
