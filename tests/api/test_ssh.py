@@ -9,6 +9,7 @@ import pty
 import random
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -741,6 +742,18 @@ def process_of(server, ssh, told):
     rows = [line.split() for line in open("/proc/net/tcp")]
     socket = f"socket:[{next(row[9] for row in rows if (row[1][-5:], row[2][-5:]) == ends)}]"
     return next(pid for pid in processes_of(server) if any(os.readlink(one) == socket for one in pathlib.Path(f"/proc/{pid}/fd").iterdir()))
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_what_a_client_sends_is_read_in_large_pieces(ssh, server, shared, tmp_path):
+    """libssh asks for 4 KiB; the linker gives it a recv of ours (sshd_socket.c)."""
+    held = ssh.start(shared.id, "echo $SSH_CONNECTION; exec cat >/dev/null")
+    pid = process_of(server, ssh, held.stdout.readline().decode())
+    tracer = subprocess.Popen(["strace", "-qq", "-e", "trace=recvfrom", "-o", tmp_path / "calls", "-p", str(pid)])
+    until(lambda: f"TracerPid:\t{tracer.pid}\n" in open(f"/proc/{pid}/status").read(), "strace to be there")
+    held.communicate(bytes(4 * MIB), timeout=PATIENCE)
+    tracer.wait(PATIENCE)
+    assert set(re.findall(r", (\d+), 0, NULL, NULL\)", (tmp_path / "calls").read_text())) == {str(128 << 10)}
 
 
 def test_the_process_of_a_connection_has_no_rights(ssh, server, shared):
