@@ -330,6 +330,17 @@ def test_nobody_gets_an_agent_that_was_not_asked_for(ssh, box, agent):
     assert done.stdout == b"agent=\n", done
 
 
+def test_a_killed_server_leaves_no_agents_socket(ssh, own, box, agent):
+    held = subprocess.Popen(words_with_agent(ssh, box, agent, "echo $SSH_AUTH_SOCK; cat"), env=agent[0], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    path = held.stdout.readline().decode().strip()
+    assert box.sh(f"test -S {path}").exit_code == 0
+    own.listen = f"127.0.0.1:{own.port}"
+    own.kill()
+    held.communicate(timeout=PATIENCE)
+    own.start()
+    until(lambda: box.sh(f"ls -d {os.path.dirname(path)}").exit_code != 0, "the directory to go")
+
+
 # ---- the setting ----
 
 def test_what_cannot_be_allowed_is_told(own, tmp_path):
