@@ -3,7 +3,6 @@
 import contextlib
 import os
 import random
-import re
 import signal
 import socket
 
