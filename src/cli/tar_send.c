@@ -182,8 +182,15 @@ static int send_file(struct tar_send *tar, int parent, const char *name)
     struct stat info;
 
     tar->fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (tar->fd < 0 || fstat(tar->fd, &info) < 0)
+    if (tar->fd < 0)
+        return errno == ENOENT ? 0 : -1; // gone meanwhile
+    if (fstat(tar->fd, &info) < 0)
         return -1;
+    if (!S_ISREG(info.st_mode)) { // something else meanwhile
+        closep(&tar->fd);
+        tar->skipped++;
+        return 0;
+    }
     add_entry(tar, tar->path, "", '0', &info, (uint64_t)info.st_size);
     tar->left = (uint64_t)info.st_size;
     tar->padding = (unsigned)((BLOCK - tar->left % BLOCK) % BLOCK);
@@ -231,14 +238,15 @@ static int next_entry(struct tar_send *tar)
         return -1;
     }
     int parent = dirfd(level->dir);
-    if (fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+    bool is_file = entry->d_type == DT_REG; // its stat comes with its content
+    if (!is_file && fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -1; // gone meanwhile
-    if (tar->wants && !tar->wants(tar->context, tar->path, S_ISDIR(info.st_mode)))
+    if (tar->wants && !tar->wants(tar->context, tar->path, !is_file && S_ISDIR(info.st_mode)))
         return 0;
+    if (is_file || S_ISREG(info.st_mode))
+        return send_file(tar, parent, name);
     if (S_ISDIR(info.st_mode))
         return enter(tar, parent, name, &info);
-    if (S_ISREG(info.st_mode))
-        return send_file(tar, parent, name);
     if (S_ISLNK(info.st_mode))
         return send_link(tar, parent, name, &info);
     tar->skipped++;
