@@ -100,8 +100,7 @@ static void on_told(void *data, unsigned events)
 
 static void end_agent(struct ssh_errand *errand)
 {
-    struct ssh_channel *channel =
-        errand->connection->place ? ssh_channel_find(errand->connection, errand->channel) : NULL;
+    struct ssh_channel *channel = ssh_channel_of(errand);
 
     if (!channel)
         return;

@@ -45,10 +45,24 @@ struct ssh_channel *ssh_channel_new(struct ssh_connection *connection, uint32_t 
     return channel;
 }
 
-static void channel_unref(struct ssh_channel *channel)
+struct ssh_channel *ssh_channel_ref(struct ssh_channel *channel)
 {
-    if (atomic_fetch_sub(&channel->refs, 1) == 1)
+    if (channel)
+        atomic_fetch_add(&channel->refs, 1);
+    return channel;
+}
+
+void ssh_channel_unref(struct ssh_channel *channel)
+{
+    if (channel && atomic_fetch_sub(&channel->refs, 1) == 1)
         free(channel);
+}
+
+struct ssh_channel *ssh_channel_of(const struct ssh_errand *errand)
+{
+    bool is_there = errand->connection->place && errand->asker && errand->asker->connection;
+
+    return is_there ? errand->asker : NULL;
 }
 
 void ssh_channel_close(struct ssh_channel *channel)
@@ -65,7 +79,7 @@ void ssh_channel_close(struct ssh_channel *channel)
     stream_free(take(channel->stream));
     ssh_agent_free(take(channel->agent));
     free(take(channel->input));
-    channel_unref(channel);
+    ssh_channel_unref(channel);
 }
 
 static bool tell(struct ssh_channel *channel, uint16_t type, const void *payload, size_t length)
@@ -104,7 +118,7 @@ static void on_posted(void *data)
     atomic_store(&channel->is_posted, false);
     if (channel->connection)
         ssh_channel_advance(channel);
-    channel_unref(channel);
+    ssh_channel_unref(channel);
 }
 
 /* On any thread. */
@@ -141,8 +155,7 @@ static void work_look(struct ssh_errand *errand)
 /* One that is known no more has ended with its sandbox. */
 static void end_look(struct ssh_errand *errand)
 {
-    struct ssh_channel *channel =
-        errand->connection->place ? ssh_channel_find(errand->connection, errand->channel) : NULL;
+    struct ssh_channel *channel = ssh_channel_of(errand);
 
     if (!channel)
         return;
@@ -222,8 +235,7 @@ static void work_input(struct ssh_errand *errand)
 
 static void end_input(struct ssh_errand *errand)
 {
-    struct ssh_channel *channel =
-        errand->connection->place ? ssh_channel_find(errand->connection, errand->channel) : NULL;
+    struct ssh_channel *channel = ssh_channel_of(errand);
 
     if (!channel)
         return;
@@ -485,8 +497,7 @@ static void stop_unseen(const struct ssh_errand *errand)
 static void end_start(struct ssh_errand *errand)
 {
     struct ssh_connection *connection = errand->connection;
-    struct ssh_channel *channel =
-        connection->place ? ssh_channel_find(connection, errand->channel) : NULL;
+    struct ssh_channel *channel = ssh_channel_of(errand);
     bool has_agent = errand->agent_path[0];
     const struct ssh_wire_header header = {
         .type = SSH_WIRE_STARTED, .channel = errand->channel, .value = has_agent};

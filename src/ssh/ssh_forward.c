@@ -66,13 +66,6 @@ static void conclude(struct ssh_channel *channel, enum port_result result, int f
     (void)close(fd);
 }
 
-static struct ssh_channel *channel_of(const struct ssh_errand *errand)
-{
-    struct ssh_connection *connection = errand->connection;
-
-    return connection->place ? ssh_channel_find(connection, errand->channel) : NULL;
-}
-
 static void work_connect(struct ssh_errand *errand)
 {
     errand->result = (int)port_connect(errand->server->settings.core->ports, errand->sandbox_id,
@@ -88,7 +81,7 @@ static void work_connect_out(struct ssh_errand *errand)
 
 static void end_connect(struct ssh_errand *errand)
 {
-    struct ssh_channel *channel = channel_of(errand);
+    struct ssh_channel *channel = ssh_channel_of(errand);
 
     if (channel)
         conclude(channel, (enum port_result)errand->result, take_fd(errand->fds[0]), &errand->err);
@@ -105,7 +98,7 @@ static void work_resolver(struct ssh_errand *errand)
 /* burrow-ssh asks for the name there, and then for what it was answered by another number: this one has done its part. */
 static void end_resolver(struct ssh_errand *errand)
 {
-    struct ssh_channel *channel = channel_of(errand);
+    struct ssh_channel *channel = ssh_channel_of(errand);
     const struct ssh_wire_header header = {.type = SSH_WIRE_RESOLVER, .channel = errand->channel};
 
     if (!channel)
@@ -174,7 +167,7 @@ static void work_listen(struct ssh_errand *errand)
 
 static void end_listen(struct ssh_errand *errand)
 {
-    struct ssh_channel *channel = channel_of(errand);
+    struct ssh_channel *channel = ssh_channel_of(errand);
     const struct ssh_wire_header header = {
         .type = SSH_WIRE_LISTENING, .channel = errand->channel, .value = errand->value};
 

@@ -39,6 +39,7 @@ struct ssh_errand *ssh_errand_new(struct ssh_connection *connection, uint32_t ch
     errand->server = connection->server;
     errand->connection = ssh_connection_ref(connection);
     errand->channel = channel;
+    errand->asker = channel ? ssh_channel_ref(ssh_channel_find(connection, channel)) : NULL;
     errand->work = work;
     errand->end = end;
     errand->actor = connection->actor;
@@ -51,6 +52,7 @@ struct ssh_errand *ssh_errand_new(struct ssh_connection *connection, uint32_t ch
 
 static void errand_free(struct ssh_errand *errand)
 {
+    ssh_channel_unref(errand->asker);
     if (errand->connection)
         ssh_connection_unref(errand->connection);
     for (unsigned i = 0; i < ARRAY_SIZE(errand->fds); i++)

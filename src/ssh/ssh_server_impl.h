@@ -115,8 +115,9 @@ struct ssh_server {
 /* Work that may wait, for one connection. */
 struct ssh_errand {
     struct ssh_server *server;
-    struct ssh_connection *connection; // a reference; NULL: of none
-    uint32_t channel;
+    struct ssh_connection *connection;       // a reference; NULL: of none
+    uint32_t channel;                        // by its number
+    struct ssh_channel *asker;               // a reference to the one that has it, where one has
     void (*work)(struct ssh_errand *errand); // on a worker
     void (*end)(struct ssh_errand *errand);  // on the loop; the connection may have ended meanwhile
     int result;
@@ -171,6 +172,10 @@ bool ssh_connection_tell(struct ssh_connection *connection, const struct ssh_wir
 
 /* ssh_channel.c */
 struct ssh_channel *ssh_channel_find(struct ssh_connection *connection, uint32_t number);
+/* The one that asked, while it is open: another may have its number by now. */
+struct ssh_channel *ssh_channel_of(const struct ssh_errand *errand);
+struct ssh_channel *ssh_channel_ref(struct ssh_channel *channel); // NULL is fine for both
+void ssh_channel_unref(struct ssh_channel *channel);
 struct ssh_channel *ssh_channel_new(struct ssh_connection *connection, uint32_t number);
 /* Tells burrow-ssh why it will not be, and closes it. */
 void ssh_channel_refuse(struct ssh_channel *channel, const char *why);
