@@ -767,6 +767,16 @@ def test_a_registry_that_says_no_more_is_given_up(data, what):
         data.add("stalled", image)
 
 
+@needs_registry
+def test_a_build_gives_such_a_registry_up_too(data):
+    (data.path / "catalog").mkdir(parents=True)
+    with oci.liar(STALLS["layer"]) as image:
+        (data.path / "catalog/stalled.yaml").write_text(f'name: stalled\nbuild:\n  kind: oci\n  image: "{image}"\n')
+        assert "has sent nothing for 1s" in data("runtime", "build", "stalled", "--image-timeout", "1s", code=FAILS)
+    (data.path / "catalog/stalled.yaml").unlink()
+    assert data.is_clean()
+
+
 def test_a_full_disk_is_said_and_leaves_nothing(data, tmp_path):
     image = oci.simple(tmp_path / "image", layer(entry("big", os.urandom(8 << 20))), layer(entry("big2", os.urandom(40 << 20))))
     data.path.mkdir()
