@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a sandbox may ask the client of SSH for, where the operator allows it: ports that the client answers for (-R), and its agent (-A). A server of its own."""
+import contextlib
 import os
 import re
 import select
@@ -294,8 +295,11 @@ def first_process(own, ssh, sandbox):
     """PID 1 of it, by its number outside."""
     held = ssh.start(sandbox.id, f"echo up {sandbox.id}; read")
     assert held.stdout.readline()
-    inside = subprocess.run(["pgrep", "-f", f"up {sandbox.id}"], capture_output=True, text=True, timeout=PATIENCE).stdout.split()
-    parents = {pid: int(re.search(r"PPid:\s+(\d+)", open(f"/proc/{pid}/status").read())[1]) for pid in map(int, inside) if pid in own.box_processes()}
+    parents = {}
+    for pid in own.box_processes():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone meanwhile
+            if f"up {sandbox.id}" in open(f"/proc/{pid}/cmdline").read():
+                parents[pid] = int(re.search(r"PPid:\s+(\d+)", open(f"/proc/{pid}/status").read())[1])
     held.communicate(timeout=PATIENCE)
     return next(parent for parent in parents.values() if parent not in parents)
 
