@@ -41,16 +41,25 @@ char *xstrndup(const char *text, size_t length)
     return checked(strndup(text, length));
 }
 
-char *xasprintf(const char *format, ...)
+char *xvasprintf(const char *format, va_list arguments)
 {
-    va_list args;
-    va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
+    va_list again;
+
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     size_t size = length < 0 ? 1 : (size_t)length + 1;
     char *text = xcalloc(1, size);
-    va_start(args, format);
-    (void)vsnprintf(text, size, format, args);
-    va_end(args);
+    (void)vsnprintf(text, size, format, arguments);
+    return text;
+}
+
+char *xasprintf(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    char *text = xvasprintf(format, arguments);
+    va_end(arguments);
     return text;
 }

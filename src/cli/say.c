@@ -312,14 +312,8 @@ char *say_clean(const char *text)
 /* What is said without control characters, whoever's words are in it. The caller frees it. */
 static char *clean_format(const char *format, va_list arguments)
 {
-    va_list again;
+    char *text = xvasprintf(format, arguments);
 
-    va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, again);
-    va_end(again);
-    size_t size = length < 0 ? 1 : (size_t)length + 1;
-    char *text = xcalloc(1, size);
-    (void)vsnprintf(text, size, format, arguments);
     quote_scrub(text);
     return text;
 }

@@ -696,7 +696,7 @@ static int send_records(struct ask *ask, const struct record_source *from, struc
 {
     autofree uint8_t *room = xcalloc(1, FILES_MAX_DATA);
     struct files_batch batch = {.room = room};
-    struct error lost;
+    struct error ignored = {0};
     int result = 0;
 
     ask->out = xcalloc(1, FILES_MAX_DATA);
@@ -710,7 +710,7 @@ static int send_records(struct ask *ask, const struct record_source *from, struc
                      : send_record(ask, &batch, &record, from, err);
     }
     if (result < 0)
-        (void)send_batch(ask, &batch, &lost);
+        (void)send_batch(ask, &batch, &ignored);
     return result < 0 ? -1 : 0;
 }
 
