@@ -22,9 +22,10 @@
 
 /* Bytes of one of a process's outputs on their way from a pipe to a spool file. */
 struct output {
-    int pipe_fd;     // read end, not blocking; -1: closed
+    int pipe_fd; // read end, not blocking; -1: closed
+    int end_fd; // write end, until the process ends: it closes one after the other, and PID 1 would wake for each; -1: none
     int spool_fd;    // -1: nowhere
-    uint64_t offset; // where the next byte goes in the spool
+    uint64_t offset; // where the next byte goes in the spool, once there was one
     uint64_t produced;
     uint64_t cap;     // 0: none
     uint64_t written; // of the cap
@@ -75,6 +76,7 @@ struct init {
     int control; // -1: nobody there
     int listener;
     int oom_fd, oom_adj_fd;
+    int nothing_fd; // /dev/null to read from, once a process needed it; -1: none did
     uint64_t secret;
     uint64_t oom_kills; // seen so far
     uint64_t oom_ends;  // explained by them

@@ -62,6 +62,7 @@ static bool read_boot(struct init *init)
         .listener = boot.fds & (1u << BOOT_LISTENER) ? BOOT_LISTENER : -1,
         .oom_fd = boot.fds & (1u << BOOT_OOM) ? BOOT_OOM : -1,
         .oom_adj_fd = boot.fds & (1u << BOOT_OOM_ADJ) ? BOOT_OOM_ADJ : -1,
+        .nothing_fd = -1,
         .secret = boot.secret,
         .max_files = boot.max_files,
         .is_one_shot = boot.is_one_shot,

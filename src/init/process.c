@@ -175,6 +175,7 @@ static void end_process(struct init *init, struct process *process, int status,
     input_close(&process->input);
     closep(&process->screen_fd);
     for (int i = 0; i < 2; i++) {
+        closep(&process->outputs[i].end_fd);
         output_drain(&process->outputs[i]);
         if (process->outputs[i].is_truncated)
             process->end.truncation |= OUTPUT_IS_CUT;

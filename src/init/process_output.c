@@ -10,10 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-#define PUMP_BYTES (1u << 20) // at most, before others get their turn
+#define PIECE_BYTES (64u << 10) // at most, before others get their turn
+#define PIPE_BYTES (1 << 20)    // of a process that says something: it goes on while PID 1 is busy
 
 void output_close(struct output *output)
 {
+    closep(&output->end_fd);
     closep(&output->pipe_fd);
     closep(&output->spool_fd);
 }
@@ -95,44 +97,39 @@ static void append_lines(struct output *output, const char *data, size_t length)
     }
 }
 
-/* Through memory: for timestamps, past the cap, or where splicing is not possible. */
+/* The first bytes of a process; most say nothing. */
+static void begin(struct output *output)
+{
+    off_t end = output->spool_fd < 0 ? 0 : lseek(output->spool_fd, 0, SEEK_END);
+
+    output->offset = end < 0 ? 0 : (uint64_t)end;
+    if (!output->is_terminal)
+        (void)fcntl(output->pipe_fd, F_SETPIPE_SZ, PIPE_BYTES);
+}
+
+/* Through memory: into a file that may only be appended to, which is what the server hands over, nothing can be spliced. */
 static ssize_t copy_some(struct output *output)
 {
-    char chunk[16384];
-    ssize_t got = read(output->pipe_fd, chunk, sizeof chunk);
+    static char piece[PIECE_BYTES];
+    ssize_t got = read(output->pipe_fd, piece, sizeof piece);
     if (got <= 0)
         return got;
+    if (output->produced == 0)
+        begin(output);
+    // What is left below the floor is for the server to record how things end.
+    output->is_disk_low = room(output, 1) > 0 && !disk_has_room(output->spool_fd);
     output->produced += (uint64_t)got;
     if (output->has_timestamps)
-        append_lines(output, chunk, (size_t)got);
+        append_lines(output, piece, (size_t)got);
     else
-        append(output, chunk, (size_t)got);
+        append(output, piece, (size_t)got);
     drop_oldest(output);
     return got;
 }
 
-static ssize_t splice_some(struct output *output)
-{
-    loff_t at = (loff_t)output->offset;
-    size_t fits = room(output, PUMP_BYTES);
-    // What is left below the floor is for the server to record how things end.
-    output->is_disk_low = fits > 0 && !disk_has_room(output->spool_fd);
-    if (output->has_timestamps || output->is_terminal || fits == 0 || output->is_disk_low)
-        return copy_some(output); // a terminal is no pipe
-    ssize_t moved = splice(output->pipe_fd, NULL, output->spool_fd, &at, fits, SPLICE_F_NONBLOCK);
-    if (moved < 0 && errno != EAGAIN && errno != EINTR)
-        return copy_some(output);
-    if (moved > 0) {
-        output->offset += (uint64_t)moved;
-        output->written += (uint64_t)moved;
-        output->produced += (uint64_t)moved;
-    }
-    return moved;
-}
-
 bool output_pump(struct output *output)
 {
-    ssize_t moved = splice_some(output);
+    ssize_t moved = copy_some(output);
     if (moved < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
     return moved > 0; // a terminal whose last user is gone says EIO: an end as well

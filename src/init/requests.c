@@ -23,7 +23,7 @@ static struct process *new_process(struct init *init, uint32_t id)
     process->kill_fd = process->freezer_fd = process->procs_fd = -1;
     process->input = (struct input){.sink_fd = -1, .sock_fd = -1, .later_fd = -1};
     for (int i = 0; i < 2; i++)
-        process->outputs[i] = (struct output){.pipe_fd = -1, .spool_fd = -1};
+        process->outputs[i] = (struct output){.pipe_fd = -1, .end_fd = -1, .spool_fd = -1};
     process->next = init->processes;
     init->processes = process;
     init->n_processes++;

@@ -359,12 +359,11 @@ static bool spool_terminal(struct process *process, const struct link_spawn *spa
                            int spool_fd)
 {
     int master = process->terminal_fd;
-    off_t end = lseek(spool_fd, 0, SEEK_END);
 
     process->outputs[0] = (struct output){
         .pipe_fd = fcntl(master, F_DUPFD_CLOEXEC, 3),
+        .end_fd = -1,
         .spool_fd = spool_fd,
-        .offset = end < 0 ? 0 : (uint64_t)end,
         .cap = spawn->output_cap_bytes,
         .is_terminal = true,
     };
@@ -397,12 +396,10 @@ static int spool_through_pipe(struct output *output, const struct link_spawn *sp
     }
     (void)fchmod(ends[0], 0666); // whoever it runs as can open it again, as /dev/stdout
     (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
-    off_t end = lseek(spool_fd, 0, SEEK_END);
     *output = (struct output){
         .pipe_fd = ends[0],
+        .end_fd = ends[1],
         .spool_fd = spool_fd,
-        .offset = end < 0 ? 0 : (uint64_t)end,
         .cap = spawn->output_cap_bytes,
         .has_timestamps = spawn->flags & SPAWN_TIMESTAMPS,
     };
@@ -425,7 +422,15 @@ static bool open_screen(struct process *process, struct link_message *message,
     return s->stdio[2] >= 0;
 }
 
-static bool open_stdio(struct process *process, struct link_message *message,
+/* What a process without input reads: one for all of them, as most are. */
+static int open_nothing(struct init *init)
+{
+    if (init->nothing_fd < 0)
+        init->nothing_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return init->nothing_fd;
+}
+
+static bool open_stdio(struct init *init, struct process *process, struct link_message *message,
                        const struct link_spawn *spawn, struct spawn *s)
 {
     if (spawn->output == OUTPUT_TTY)
@@ -447,7 +452,7 @@ static bool open_stdio(struct process *process, struct link_message *message,
         s->stdio[2] = fcntl(s->stdio[1], F_DUPFD_CLOEXEC, 3);
     for (int i = 0; i < 3; i++) {
         if (s->stdio[i] < 0)
-            s->stdio[i] = open("/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+            s->stdio[i] = i ? open("/dev/null", O_WRONLY | O_CLOEXEC) : open_nothing(init);
         if (s->stdio[i] < 0)
             return false;
     }
@@ -489,6 +494,18 @@ static long clone_child(struct init *init, struct spawn *s, int into_fd)
     return pid;
 }
 
+/* The child has copies, and reads the numbers from this memory. PID 1 keeps /dev/null, and the ends of outputs until the process ends. */
+static void close_stdio(const struct init *init, struct process *process, const struct spawn *s)
+{
+    for (int i = 0; i < 3; i++) {
+        bool is_kept = s->stdio[i] == (i ? process->outputs[i - 1].end_fd : init->nothing_fd);
+        if (s->stdio[i] >= 0 && !is_kept)
+            (void)close(s->stdio[i]);
+    }
+    for (int i = 0; i < 2 && process->has_ended; i++)
+        closep(&process->outputs[i].end_fd);
+}
+
 void spawn_start(struct init *init, struct process *process, struct link_message *message,
                  const struct link_spawn_view *view)
 {
@@ -516,7 +533,7 @@ void spawn_start(struct init *init, struct process *process, struct link_message
         end_at_once(process, CAUSE_NOT_RUN, 126, EINVAL, "%s", text);
     else if (!copy_strings(s, view))
         end_at_once(process, CAUSE_NOT_RUN, 126, ENOMEM, "%s", "the sandbox is out of memory");
-    else if (!open_stdio(process, message, spawn, s))
+    else if (!open_stdio(init, process, message, spawn, s))
         end_at_once(process, CAUSE_NOT_RUN, 126, errno, "%s",
                     "cannot open standard input and output");
     else {
@@ -531,11 +548,7 @@ void spawn_start(struct init *init, struct process *process, struct link_message
             process->pid = (pid_t)pid;
         process->oom_kills = process_count_oom_kills(init); // beside the child's first steps
     }
-    for (int i = 0; i < 3; i++) {
-        if (s->stdio[i] >= 0)
-            (void)close(
-                s->stdio[i]); // the child has copies, and reads the numbers from this memory
-    }
+    close_stdio(init, process, s);
     if (process->has_ended)
         give_memory(init, s);
     else
