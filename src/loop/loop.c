@@ -86,7 +86,7 @@ static bool has_posts(struct loop *loop)
     return loop->first != NULL;
 }
 
-/* One batch: what these post in turn comes after the loop has looked at its descriptors again. */
+/* One batch. */
 static bool run_posts(struct loop *loop)
 {
     struct post *post = take_posts(loop);
@@ -106,11 +106,13 @@ static bool is_stopped(struct loop *loop)
     return loop->is_stopping && !loop->first;
 }
 
+/* What the posts post themselves, such as an answer's bytes, is run too; what these post comes after the loop has looked at its descriptors again. */
 static void on_turn(uv_prepare_t *handle)
 {
     struct loop *loop = handle->data;
 
-    (void)run_posts(loop);
+    if (run_posts(loop))
+        (void)run_posts(loop);
     if (is_stopped(loop)) {
         uv_stop(&loop->uv);
         return;

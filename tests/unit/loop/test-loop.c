@@ -103,6 +103,64 @@ static void count(void *data)
     ++*(int *)data;
 }
 
+struct order {
+    struct loop *loop;
+    struct loop_watch *watch;
+    int fd;
+    char happened[8];
+};
+
+static void note(struct order *order, const char *what)
+{
+    (void)strcat(order->happened, what);
+}
+
+static void on_third(void *data)
+{
+    note(data, "3");
+    loop_stop(((struct order *)data)->loop);
+}
+
+static void on_second(void *data)
+{
+    note(data, "2");
+    loop_post(((struct order *)data)->loop, on_third, data);
+}
+
+static void on_first(void *data)
+{
+    struct order *order = data;
+
+    note(order, "1");
+    (void)eventfd_write(order->fd, 1);
+    loop_post(order->loop, on_second, order);
+}
+
+static void on_ready_descriptor(void *data, unsigned events)
+{
+    struct order *order = data;
+
+    (void)events;
+    note(order, "d");
+    loop_watch_free(order->watch);
+}
+
+TEST(what_a_post_posts_comes_before_descriptors_and_what_that_posts_behind_them)
+{
+    autoptr(loop) loop = NULL;
+    autofd fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct error err = {0};
+    struct order order = {.fd = fd};
+
+    CHECK_OK(loop_new(&loop, &err), err);
+    order.loop = loop;
+    CHECK_OK(loop_watch_new(loop, fd, on_ready_descriptor, &order, &order.watch, &err), err);
+    loop_watch_set(order.watch, LOOP_READABLE);
+    loop_post(loop, on_first, &order);
+    loop_run(loop);
+    CHECK_STR(order.happened, "12d3");
+}
+
 TEST(what_was_posted_to_a_loop_that_never_ran_is_run_when_it_is_freed)
 {
     struct loop *loop = NULL;
