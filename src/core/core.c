@@ -111,7 +111,7 @@ static void open_snapshots(struct core *core)
 static int start_workers(struct core *core, struct error *err)
 {
     const struct workers_settings recorders = {
-        .lane = {[WORKERS_SLOW] = {RECORDERS, WORKERS_UNBOUNDED, "recorder"}}};
+        .lane = {[WORKERS_SLOW] = {RECORDERS, WORKERS_UNBOUNDED, "recorder", .gives_way = true}}};
     const struct workers_settings reaper = {
         .lane = {[WORKERS_SLOW] = {REAPERS, WORKERS_UNBOUNDED, "reaper"}}};
     const struct workers_settings remover = {

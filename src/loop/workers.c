@@ -31,6 +31,7 @@ struct lane {
     const char *name; // of its threads
     _Atomic unsigned n_named;
     unsigned queue;
+    bool gives_way;
     pthread_t *threads;
     unsigned thread_count, thread_limit;
 };
@@ -117,6 +118,8 @@ static void *serve_lane(void *data)
     (void)snprintf(name, sizeof name, lane->thread_limit > 1 ? "%s-%u" : "%s",
                    lane->name ? lane->name : "worker", atomic_fetch_add(&lane->n_named, 1) + 1);
     thread_set_name(name);
+    if (lane->gives_way)
+        thread_give_way();
     (void)sem_init(&self.call, 0, 0);
     for (enum next next; (next = next_work(lane, &self)) != NEXT_END;) {
         while (next == NEXT_IDLE && sem_wait(&self.call) < 0)
@@ -166,6 +169,7 @@ int workers_new(const struct workers_settings *settings, struct workers **out, s
         struct lane *lane = &workers->lanes[i];
         lane->workers = workers;
         lane->name = settings->lane[i].name;
+        lane->gives_way = settings->lane[i].gives_way;
         lane->queue = settings->lane[i].queue ? settings->lane[i].queue : 1;
         lane->turns = turns_new(&(struct turns_limits){
             .per_who = settings->lane[i].per_who,

@@ -11,6 +11,7 @@
 #include "loop/turns.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum workers_lane {
@@ -29,6 +30,7 @@ struct workers_settings {
         const char *name; // of its threads, which are numbered where there are several; a literal
         unsigned per_who, per_what, heavy; // that run at once, as turns.h has it; 0: any number
         unsigned queue_per_who;            // of those that wait; 0: any number
+        bool gives_way;                    // thread_give_way
     } lane[WORKERS_LANES];
 };
 

@@ -5,6 +5,8 @@
 
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static const struct workers_settings small = {.lane = {{2, 4}, {1, 2}}};
 
@@ -155,4 +157,31 @@ TEST(one_owner_cannot_keep_a_lane_from_another)
         (void)sem_post(&held.may_end);
     workers_free(take(workers));
     CHECK_INT(atomic_load(&held.done), MANY);
+}
+
+/* How long the turn of a thread is, as sched_getattr(2) tells. */
+static void read_turn(void *data)
+{
+    uint64_t attributes[6] = {0}; // the fourth is the turn, in nanoseconds
+
+    CHECK(syscall(SYS_sched_getattr, 0, attributes, sizeof attributes, 0) == 0);
+    *(uint64_t *)data = attributes[3];
+}
+
+TEST(threads_of_a_lane_that_gives_way_have_long_turns_and_those_of_others_usual_ones)
+{
+    static const struct workers_settings settings = {.lane = {{1, 1}, {1, 1, .gives_way = true}}};
+    autoptr(workers) workers = NULL;
+    struct error err = {0};
+    uint64_t usual = 0, longest = 0, own = 0;
+
+    CHECK_OK(workers_new(&settings, &workers, &err), err);
+    CHECK_OK(workers_submit(workers, WORKERS_QUICK, read_turn, &usual, &err), err);
+    CHECK_OK(workers_submit(workers, WORKERS_SLOW, read_turn, &longest, &err), err);
+    workers_free(take(workers));
+    read_turn(&own);
+    CHECK_INT(usual, own);
+    if (own == 0)
+        SKIP("a kernel (6.12) with turns of a thread's own");
+    CHECK_INT(longest, 100000000);
 }
