@@ -24,7 +24,10 @@
 #define RING_SLOTS 4096u
 #define RING_MAGIC UINT64_C(0x3152414757525542) // "BURWGAR1", as this machine writes it
 #define BATCH 256
-#define GATHER_MS 50  // how long the first of several waits for others
+#define GATHER_MS 50 // how long the first of several waits for others
+#define LOOK_MS                                                                                    \
+    200 // between looks while there are changes again and again, so that none of them has to wake anybody
+#define LOOKS 10      // in vain, until the next change does
 #define RETRY_MS 1000 // after a failure
 
 /* As it lies in the file: of this machine's own making, and read by nobody else. */
@@ -54,6 +57,7 @@ struct audit {
     struct lock lock;  // guards the ring's head and slots behind it, and what follows
     struct lock_condition changed;
     bool is_closing;
+    bool is_looking; // the writer comes by itself
     bool is_asked;   // somebody waits for all to be in the database
     uint64_t n_lost; // not told yet
     pthread_t writer;
@@ -101,7 +105,7 @@ void audit_add(struct audit *audit, const struct audit_entry *entry)
     }
     fill(&ring->slots[head % RING_SLOTS], entry);
     atomic_store_explicit(&ring->head, head + 1, memory_order_release); // from here on it counts
-    if (head == tail)
+    if (head == tail && !audit->is_looking)
         lock_condition_wake(&audit->changed);
 }
 
@@ -150,9 +154,14 @@ static bool move_batch(struct audit *audit)
     return true;
 }
 
+static uint64_t count_waiting(const struct audit *audit)
+{
+    return atomic_load(&audit->ring->head) - atomic_load(&audit->ring->tail);
+}
+
 static bool is_empty(const struct audit *audit)
 {
-    return atomic_load(&audit->ring->head) == atomic_load(&audit->ring->tail);
+    return count_waiting(audit) == 0;
 }
 
 static void tell_lost(struct audit *audit)
@@ -163,18 +172,34 @@ static void tell_lost(struct audit *audit)
     audit->n_lost = 0;
 }
 
+/* For so long, or until somebody asks. With the lock held. */
+static void rest(struct audit *audit, uint64_t after_ms)
+{
+    uint64_t until_ms = clock_monotonic_ms() + after_ms;
+
+    while (!audit->is_closing && !audit->is_asked &&
+           lock_condition_wait(&audit->changed, &audit->lock, until_ms))
+        ;
+}
+
 /* False: nothing more will come. */
 static bool await_work(struct audit *audit)
 {
     autolock(&audit->lock);
     tell_lost(audit);
     lock_condition_wake(&audit->changed); // whoever has asked
-    while (is_empty(audit) && !audit->is_closing)
-        (void)lock_condition_wait(&audit->changed, &audit->lock, 0);
-    uint64_t until_ms = clock_monotonic_ms() + GATHER_MS;
-    while (!audit->is_closing && !audit->is_asked &&
-           lock_condition_wait(&audit->changed, &audit->lock, until_ms))
-        ;
+    audit->is_looking = true;
+    for (int i = 0; i < LOOKS && count_waiting(audit) < BATCH && !audit->is_closing; i++) {
+        rest(audit, LOOK_MS);
+        if (audit->is_asked || !is_empty(audit))
+            break;
+    }
+    audit->is_looking = false;
+    if (is_empty(audit)) {
+        while (is_empty(audit) && !audit->is_closing)
+            (void)lock_condition_wait(&audit->changed, &audit->lock, 0);
+        rest(audit, GATHER_MS);
+    }
     audit->is_asked = false;
     return !is_empty(audit);
 }
