@@ -170,9 +170,30 @@ static size_t written_length(const struct reader *r)
     return (size_t)(at - r->at);
 }
 
+/* One without escapes, and in ASCII, as most are: the bytes up to its closing quote. False: it is another. */
+static bool read_plain_text(struct reader *r, struct data_value *value)
+{
+    const char *from = r->at + 1, *at = from;
+
+    while (at < r->end && is_plain(*at))
+        at++;
+    if (at == r->end || *at != '"')
+        return false;
+    size_t length = (size_t)(at - from);
+    char *text = value_alloc(r->document, length + 1);
+    memcpy(text, from, length);
+    text[length] = '\0';
+    r->at = at + 1;
+    value->text = text;
+    value->length = length;
+    return true;
+}
+
 /* At the opening quote; fills text and length. */
 static int read_text(struct reader *r, struct data_value *value)
 {
+    if (read_plain_text(r, value))
+        return 0;
     const char *opening = r->at++;
     char *text = value_alloc(r->document, written_length(r) + 1);
     char *to = text;
@@ -285,6 +306,8 @@ static int read_list(struct reader *r, struct data_value *list)
     return 0;
 }
 
+#define FEW_KEYS 32
+
 struct placed {
     struct data_value *member;
     size_t place;
@@ -339,10 +362,22 @@ static void keep_last(struct data_value *map, const struct placed *sorted, size_
     relink(map, members, count);
 }
 
-/* Sorts, so that a body of a hundred thousand keys takes no quadratic time. */
+static bool is_each_there_once(const struct data_value *map)
+{
+    for (const struct data_value *member = map->first; member; member = member->next) {
+        for (const struct data_value *other = member->next; other; other = other->next) {
+            if (other->key_length == member->key_length &&
+                memcmp(other->key, member->key, member->key_length) == 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Sorts them where they are many, so that a body of a hundred thousand keys takes no quadratic time. */
 static int check_keys(struct reader *r, struct data_value *map)
 {
-    if (map->count < 2)
+    if (map->count <= FEW_KEYS && is_each_there_once(map))
         return 0;
     autofree struct placed *sorted = xcalloc(map->count, sizeof *sorted);
     size_t count = 0;
