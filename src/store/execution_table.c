@@ -109,6 +109,7 @@ static int take_number(struct store_call *call, const struct execution_record *r
     struct sql_value args[] = {sql_text(record->sandbox_id),
                                sql_number(record->kind == EXECUTION_COMMAND),
                                sql_number(record->number)};
+    int64_t changed = 0;
 
     // Not by RETURNING, for which SQLite makes a table.
     *number = 0;
@@ -116,12 +117,13 @@ static int take_number(struct store_call *call, const struct execution_record *r
                   "UPDATE sandboxes SET process_count = CASE WHEN $3 > process_count THEN $3 "
                   "ELSE process_count + 1 END, execution_count = execution_count + $2 "
                   "WHERE id = $1",
-                  args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0 ||
-        store_run(call, "SELECT process_count FROM sandboxes WHERE id = $1", args, 1,
-                  store_take_number, number, NULL, err) < 0)
+                  args, ARRAY_SIZE(args), NULL, NULL, &changed, err) < 0)
         return -1;
-    if (*number != 0 && record->number != 0)
+    if (changed && record->number != 0)
         *number = record->number;
+    else if (changed)
+        return store_run(call, "SELECT process_count FROM sandboxes WHERE id = $1", args, 1,
+                         store_take_number, number, NULL, err);
     return 0;
 }
 
