@@ -2,6 +2,7 @@
 /* What a program sees is what it has: in boxes launched, made ahead, changed while they live, and adopted. */
 #include "base/auto.h"
 #include "box_fixture.h"
+#include "engine/box_aside.h"
 #include "engine/fixtures.h"
 #include "engine/launch.h"
 #include "engine/spare_boxes.h"
@@ -294,3 +295,40 @@ BOX_TEST(views_of_many_different_limits_do_not_pile_up)
 }
 
 NOTHING_IS_LEFT_TEST
+
+static void run_on(const cpu_set_t *cpus)
+{
+    CHECK(sched_setaffinity(0, sizeof *cpus, cpus) == 0);
+}
+
+BOX_TEST(a_thread_leaves_a_box_its_processor_and_comes_back)
+{
+    struct box_spec spec = plain_spec();
+    struct box_aside aside = {.is_moved = false};
+    cpu_set_t all;
+    cpu_set_t bound;
+    cpu_set_t now;
+
+    if (machine_cpus() < 2)
+        SKIP("two processors");
+    spec.limits = little;
+    struct box *box = launch(&spec);
+    CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+    CHECK(sched_getaffinity(box->pid, sizeof bound, &bound) == 0);
+    CHECK_INT(CPU_COUNT(&bound), 1);
+    for (int i = 0; i < 100 && !aside.is_moved; i++) {
+        run_on(&bound);
+        run_on(&all); // it is there still, unless it was moved meanwhile
+        box_step_aside(box, &aside);
+    }
+    CHECK(aside.is_moved);
+    CHECK(!CPU_ISSET(sched_getcpu(), &bound));
+    box_aside_end(&aside);
+    CHECK(sched_getaffinity(0, sizeof now, &now) == 0);
+    CHECK(CPU_EQUAL(&now, &all));
+
+    run_on(&bound); // it has no other
+    box_step_aside(box, &aside);
+    CHECK(!aside.is_moved && CPU_ISSET(sched_getcpu(), &bound));
+    run_on(&all);
+}

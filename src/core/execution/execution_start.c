@@ -14,6 +14,7 @@
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/pause.h"
 #include "core/sandbox/sandbox_box.h"
+#include "engine/box_aside.h"
 #include "engine/files.h"
 
 struct start {
@@ -186,12 +187,34 @@ static int spawn(const struct start *start, struct error *err)
                : execution_spawn(start->sandbox, start->execution, err);
 }
 
+static void step_aside(struct sandbox *sandbox, struct box_aside *aside)
+{
+    autobox held = sandbox_try_box(sandbox);
+
+    if (held)
+        box_step_aside(sandbox->box, aside);
+}
+
+/* The command begins while its record is written. */
+static int spawn_and_record(const struct start *start, struct execution_record *out,
+                            struct error *err)
+{
+    struct box_aside aside = {.is_moved = false};
+
+    if (spawn(start, err) < 0)
+        return -1;
+    step_aside(start->sandbox, &aside);
+    int result = record_start(start, out, err);
+    box_aside_end(&aside);
+    return result;
+}
+
 static int run(struct start *start, struct execution_record *out, struct error *err)
 {
     if (execution_prepare(start->sandbox, start->actor, start->request, &start->execution, err) < 0)
         return -1;
-    if (write_files(start->sandbox, start->request, err) == 0 && spawn(start, err) == 0 &&
-        record_start(start, out, err) == 0)
+    if (write_files(start->sandbox, start->request, err) == 0 &&
+        spawn_and_record(start, out, err) == 0)
         return 0;
     execution_abort(start->sandbox, start->execution);
     return -1;
