@@ -25,9 +25,9 @@
 #define RING_MAGIC UINT64_C(0x3152414757525542) // "BURWGAR1", as this machine writes it
 #define BATCH 256
 #define GATHER_MS 50 // how long the first of several waits for others
-#define LOOK_MS                                                                                    \
-    200 // between looks while there are changes again and again, so that none of them has to wake anybody
-#define LOOKS 10      // in vain, until the next change does
+/* While changes come again and again the writer looks by itself, and none has to wake it; after so many looks in vain the next one does. */
+#define LOOK_MS 200
+#define LOOKS 10
 #define RETRY_MS 1000 // after a failure
 
 /* As it lies in the file: of this machine's own making, and read by nobody else. */
