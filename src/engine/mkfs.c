@@ -28,12 +28,13 @@ static const char *find_program(void)
 /* Starts it with its errors going to `errors` and nothing else; 0 or an errno. */
 static int spawn(const char *program, const char *path, int errors, pid_t *pid)
 {
-    // metadata once: below it is a file system that has its own ways to guard a file
-    char *const argv[] = {(char *)"mkfs.btrfs",  (char *)"--quiet",
-                          (char *)"--nodiscard", (char *)"--metadata",
-                          (char *)"single",      (char *)"--label",
-                          (char *)"burrow",      (char *)"--",
-                          (char *)path,          NULL};
+    // metadata once: below it is a file system that has its own ways to guard a file. Nodes of half the usual size: making many
+    // small files takes a quarter less, since less is moved about and each reserves less of a limit until the disk has it; the
+    // longest link still fits into one
+    char *const argv[] = {(char *)"mkfs.btrfs", (char *)"--quiet", (char *)"--nodiscard",
+                          (char *)"--metadata", (char *)"single",  (char *)"--nodesize",
+                          (char *)"8192",       (char *)"--label", (char *)"burrow",
+                          (char *)"--",         (char *)path,      NULL};
     char *const env[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)"LC_ALL=C", NULL};
     const struct child child = {program, argv, env, {CHILD_NOTHING, CHILD_NOTHING, errors}};
 

@@ -4,6 +4,7 @@
 #include "engine/volume_fixture.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 TEST(a_loop_volume_keeps_every_promise)
@@ -35,6 +37,26 @@ TEST(a_loop_volume_takes_no_disk_before_it_is_written_to)
     CHECK_INT(info.st_size, 1024 * MIB);
     CHECK((uint64_t)info.st_blocks * 512 < 128 * MIB);
     CHECK_INT(info.st_mode & 07777, 0600);
+}
+
+/* Small nodes are quicker, and what a program expects of a file system fits into them. */
+TEST(a_loop_volume_has_small_nodes_and_room_for_the_longest_link_and_for_a_large_attribute)
+{
+    fresh_places();
+    struct btrfs_ioctl_fs_info_args info = {0};
+    char target[PATH_MAX], back[PATH_MAX], value[4096];
+    autoptr(volume) volume = open_volume(places.data, &loop);
+    autofd dir = make_scratch(volume, "s1", 16 * MIB, 0);
+
+    CHECK(ioctl(dir, BTRFS_IOC_FS_INFO, &info) == 0);
+    CHECK_INT(info.nodesize, 8192);
+    memset(target, 'a', sizeof target);
+    target[sizeof target - 1] = '\0';
+    CHECK(symlinkat(target, dir, "upper/link") == 0);
+    CHECK_INT(readlinkat(dir, "upper/link", back, sizeof back), PATH_MAX - 1);
+    autofd file = openat(dir, "upper/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    memset(value, 'v', sizeof value);
+    CHECK(fsetxattr(file, "user.large", value, sizeof value, 0) == 0);
 }
 
 TEST(opening_again_finds_the_attached_volume)
