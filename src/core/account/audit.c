@@ -25,7 +25,7 @@
 #define RING_MAGIC UINT64_C(0x3152414757525542) // "BURWGAR1", as this machine writes it
 #define BATCH 256
 #define GATHER_MS 50 // how long the first of several waits for others
-/* While changes come again and again the writer looks by itself, and none has to wake it; after so many looks in vain the next one does. */
+/* While changes come again and again the writer looks by itself, and of a batch only the last one wakes it; after so many looks in vain the next one does. */
 #define LOOK_MS 200
 #define LOOKS 10
 #define RETRY_MS 1000 // after a failure
@@ -105,7 +105,8 @@ void audit_add(struct audit *audit, const struct audit_entry *entry)
     }
     fill(&ring->slots[head % RING_SLOTS], entry);
     atomic_store_explicit(&ring->head, head + 1, memory_order_release); // from here on it counts
-    if (head == tail && !audit->is_looking)
+    uint64_t waiting = head + 1 - tail;
+    if (waiting == (audit->is_looking ? BATCH : 1))
         lock_condition_wake(&audit->changed);
 }
 
@@ -172,12 +173,12 @@ static void tell_lost(struct audit *audit)
     audit->n_lost = 0;
 }
 
-/* For so long, or until somebody asks. With the lock held. */
+/* For so long, or until somebody asks or a batch is there. With the lock held. */
 static void rest(struct audit *audit, uint64_t after_ms)
 {
     uint64_t until_ms = clock_monotonic_ms() + after_ms;
 
-    while (!audit->is_closing && !audit->is_asked &&
+    while (!audit->is_closing && !audit->is_asked && count_waiting(audit) < BATCH &&
            lock_condition_wait(&audit->changed, &audit->lock, until_ms))
         ;
 }
@@ -189,7 +190,7 @@ static bool await_work(struct audit *audit)
     tell_lost(audit);
     lock_condition_wake(&audit->changed); // whoever has asked
     audit->is_looking = true;
-    for (int i = 0; i < LOOKS && count_waiting(audit) < BATCH && !audit->is_closing; i++) {
+    for (int i = 0; i < LOOKS && !audit->is_closing; i++) {
         rest(audit, LOOK_MS);
         if (audit->is_asked || !is_empty(audit))
             break;

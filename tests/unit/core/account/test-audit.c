@@ -4,8 +4,10 @@
 
 #include "../core_rig.h"
 #include "base/clock.h"
+#include "store/audit_table.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -146,4 +148,26 @@ TEST(adding_does_not_wait_and_is_bounded)
     uint64_t took = clock_monotonic_us() - before;
     CHECK(count(audit, &all) == 100);
     printf("# %.2f us each\n", (double)took / 20000);
+}
+
+/* Of many that come quickly none waits until the writer looks again: the ring would be full first. */
+TEST(a_batch_that_is_there_is_written_at_once)
+{
+    enum { BATCH = 256, BATCHES = 200 };
+    int64_t last = 0;
+    struct error err = {0};
+
+    fixture_fresh();
+    struct store *store = fixture_store();
+    autoptr(audit) audit = open_audit(store);
+    uint64_t deadline = clock_monotonic_ms() + 30000; // with a look for each it would take 40 s
+    for (int i = 1; i <= BATCHES; i++) {
+        for (int k = 0; k < BATCH; k++)
+            add(audit, "alice", "many");
+        while (last < (int64_t)i * BATCH && clock_monotonic_ms() < deadline) {
+            CHECK_OK(store_audit_last(store, &last, &err), err);
+            (void)sched_yield();
+        }
+    }
+    CHECK_INT(last, BATCHES * BATCH);
 }
