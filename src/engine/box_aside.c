@@ -4,26 +4,52 @@
 
 #include "engine/launch.h"
 
-void box_step_aside(const struct box *box, struct box_aside *aside)
+#include <string.h>
+
+bool box_processors(const struct box *box, cpu_set_t *out)
 {
     pid_t init =
         box->pid ? box->pid : box->init_pid; // 0: an adopted one that nobody has looked for
+
+    return init > 0 && sched_getaffinity(init, sizeof *out, out) == 0;
+}
+
+/*
+ * A thread that has chosen none runs wherever its control group lets it, also when that changes. Naming those it has now would be a choice, which the
+ * kernel keeps, and hands on to boxes. Whether it has made one shows when it asks for all: that takes nothing from it.
+ */
+static void read_choice(const cpu_set_t *now, cpu_set_t *choice)
+{
+    cpu_set_t allowed;
+
+    memset(choice, 0xff, sizeof *choice);
+    if (sched_setaffinity(0, sizeof *choice, choice) < 0 ||
+        sched_getaffinity(0, sizeof allowed, &allowed) < 0 || !CPU_EQUAL(&allowed, now))
+        *choice = *now;
+}
+
+void box_step_aside(const cpu_set_t *bound, struct box_aside *aside)
+{
     int here = sched_getcpu();
-    cpu_set_t bound;
+    cpu_set_t now;
     cpu_set_t others;
 
     aside->is_moved = false;
-    if (init <= 0 || here < 0 || sched_getaffinity(init, sizeof bound, &bound) < 0 ||
-        !CPU_ISSET(here, &bound) || sched_getaffinity(0, sizeof aside->before, &aside->before) < 0)
+    if (here < 0 || !CPU_ISSET(here, bound) || sched_getaffinity(0, sizeof now, &now) < 0)
         return;
-    CPU_XOR(&others, &aside->before, &bound);
-    CPU_AND(&others, &others, &aside->before);
-    aside->is_moved = CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0;
+    CPU_XOR(&others, &now, bound);
+    CPU_AND(&others, &others, &now);
+    if (CPU_COUNT(&others) == 0)
+        return;
+    read_choice(&now, &aside->after);
+    aside->is_moved = true;
+    if (sched_setaffinity(0, sizeof others, &others) < 0)
+        box_aside_end(aside);
 }
 
 void box_aside_end(struct box_aside *aside)
 {
     if (aside->is_moved)
-        (void)sched_setaffinity(0, sizeof aside->before, &aside->before);
+        (void)sched_setaffinity(0, sizeof aside->after, &aside->after);
     aside->is_moved = false;
 }

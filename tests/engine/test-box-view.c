@@ -294,11 +294,19 @@ BOX_TEST(views_of_many_different_limits_do_not_pile_up)
     CHECK(count_entries(views) <= 256 + 4);
 }
 
-NOTHING_IS_LEFT_TEST
-
 static void run_on(const cpu_set_t *cpus)
 {
     CHECK(sched_setaffinity(0, sizeof *cpus, cpus) == 0);
+}
+
+/* On one of these processors, unless the kernel moves it just now. */
+static void step_aside(const cpu_set_t *bound, const cpu_set_t *from, struct box_aside *aside)
+{
+    for (int i = 0; i < 100 && !aside->is_moved; i++) {
+        run_on(bound);
+        run_on(from);
+        box_step_aside(bound, aside);
+    }
 }
 
 BOX_TEST(a_thread_leaves_a_box_its_processor_and_comes_back)
@@ -314,13 +322,9 @@ BOX_TEST(a_thread_leaves_a_box_its_processor_and_comes_back)
     spec.limits = little;
     struct box *box = launch(&spec);
     CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
-    CHECK(sched_getaffinity(box->pid, sizeof bound, &bound) == 0);
+    CHECK(box_processors(box, &bound));
     CHECK_INT(CPU_COUNT(&bound), 1);
-    for (int i = 0; i < 100 && !aside.is_moved; i++) {
-        run_on(&bound);
-        run_on(&all); // it is there still, unless it was moved meanwhile
-        box_step_aside(box, &aside);
-    }
+    step_aside(&bound, &all, &aside);
     CHECK(aside.is_moved);
     CHECK(!CPU_ISSET(sched_getcpu(), &bound));
     box_aside_end(&aside);
@@ -328,7 +332,30 @@ BOX_TEST(a_thread_leaves_a_box_its_processor_and_comes_back)
     CHECK(CPU_EQUAL(&now, &all));
 
     run_on(&bound); // it has no other
-    box_step_aside(box, &aside);
+    box_step_aside(&bound, &aside);
     CHECK(!aside.is_moved && CPU_ISSET(sched_getcpu(), &bound));
     run_on(&all);
 }
+
+/* Else it would not get processors that its control group is given later, and no box made by it either. */
+BOX_TEST(a_thread_that_chose_no_processors_has_chosen_none_after_it)
+{
+    struct box_aside aside = {.is_moved = false};
+    cpu_set_t every;
+    cpu_set_t now;
+    cpu_set_t one;
+
+    memset(&every, 0xff, sizeof every);
+    run_on(&every);
+    CHECK(sched_getaffinity(0, sizeof now, &now) == 0);
+    if (CPU_COUNT(&now) < 2)
+        SKIP("two processors");
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    step_aside(&one, &every, &aside);
+    CHECK(aside.is_moved);
+    CHECK(CPU_EQUAL(&aside.after, &every));
+    box_aside_end(&aside);
+}
+
+NOTHING_IS_LEFT_TEST

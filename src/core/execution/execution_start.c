@@ -164,12 +164,33 @@ static int try_record_start(const struct start *start, struct execution_record *
     return 0;
 }
 
+static bool read_processors(struct sandbox *sandbox, cpu_set_t *out)
+{
+    autobox held = sandbox_try_box(sandbox);
+
+    return held && box_processors(sandbox->box, out);
+}
+
+/* The same on a processor that the command does not need: it has begun. */
+static int try_record_aside(const struct start *start, struct execution_record *out,
+                            struct error *err)
+{
+    struct box_aside aside = {.is_moved = false};
+    cpu_set_t bound;
+
+    if (read_processors(start->sandbox, &bound))
+        box_step_aside(&bound, &aside);
+    int result = try_record_start(start, out, err);
+    box_aside_end(&aside);
+    return result;
+}
+
 static int record_start(const struct start *start, struct execution_record *out, struct error *err)
 {
     bool was_paused;
     int result;
 
-    while ((result = try_record_start(start, out, err)) > 0) {
+    while ((result = try_record_aside(start, out, err)) > 0) {
         if (sandbox_awake(start->sandbox, &was_paused, err) < 0)
             return -1;
     }
@@ -187,34 +208,13 @@ static int spawn(const struct start *start, struct error *err)
                : execution_spawn(start->sandbox, start->execution, err);
 }
 
-static void step_aside(struct sandbox *sandbox, struct box_aside *aside)
-{
-    autobox held = sandbox_try_box(sandbox);
-
-    if (held)
-        box_step_aside(sandbox->box, aside);
-}
-
-/* The command begins while its record is written. */
-static int spawn_and_record(const struct start *start, struct execution_record *out,
-                            struct error *err)
-{
-    struct box_aside aside = {.is_moved = false};
-
-    if (spawn(start, err) < 0)
-        return -1;
-    step_aside(start->sandbox, &aside);
-    int result = record_start(start, out, err);
-    box_aside_end(&aside);
-    return result;
-}
-
 static int run(struct start *start, struct execution_record *out, struct error *err)
 {
     if (execution_prepare(start->sandbox, start->actor, start->request, &start->execution, err) < 0)
         return -1;
-    if (write_files(start->sandbox, start->request, err) == 0 &&
-        spawn_and_record(start, out, err) == 0)
+    // The command begins while its record is written.
+    if (write_files(start->sandbox, start->request, err) == 0 && spawn(start, err) == 0 &&
+        record_start(start, out, err) == 0)
         return 0;
     execution_abort(start->sandbox, start->execution);
     return -1;
