@@ -2,14 +2,13 @@
 /* Threads that leave a box its processor; see box_aside.h. */
 #include "engine/box_aside.h"
 
-#include "engine/launch.h"
+#include "engine/pid_one.h"
 
 #include <string.h>
 
 bool box_processors(const struct box *box, cpu_set_t *out)
 {
-    pid_t init =
-        box->pid ? box->pid : box->init_pid; // 0: an adopted one that nobody has looked for
+    pid_t init = pid_one_known(box); // looking for it takes longer than it saves
 
     return init > 0 && sched_getaffinity(init, sizeof *out, out) == 0;
 }

@@ -5,11 +5,11 @@
 #include "base/fd.h"
 #include "engine/gateway.h"
 #include "engine/gateway_wire.h"
+#include "engine/pid_one.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,55 +22,16 @@
 #define HOME "/proc/thread-self/ns/net"
 #define TRIES 1000 // to come back: the kernel may be out of memory for a moment
 
-/* PID 1 holds the other end of this for as long as it lives. */
-static bool is_alive(const struct box *box)
-{
-    struct pollfd control = {.fd = box->control};
-
-    return poll(&control, 1, 0) >= 0 && !(control.revents & (POLLHUP | POLLERR | POLLNVAL));
-}
-
-struct init_search {
-    pid_t found;
-};
-
-/* PID 1 of a namespace below ours: "NSpid:\t4711\t1". */
-static void look_at(pid_t pid, void *data)
-{
-    struct init_search *search = data;
-    char path[40], text[4096];
-    struct error ignored = {0};
-
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    if (search->found || fd_read_knob(AT_FDCWD, path, text, sizeof text, &ignored) < 0)
-        return;
-    const char *line = strstr(text, "\nNSpid:");
-    size_t length = line ? strcspn(line + 1, "\n") : 0;
-    if (length > 2 && line[length] == '1' && line[length - 1] == '\t')
-        search->found = pid;
-}
-
-/* Of an adopted box it has to be looked for: among its processes, of which no other can be in a namespace of its own. */
-static pid_t find_init(struct box *box)
-{
-    struct init_search search = {0};
-    struct error ignored = {0};
-
-    if (box->pid || box->init_pid)
-        return box->pid ? box->pid : box->init_pid;
-    (void)cgroup_each_process(box->cgroup, look_at, &search, &ignored);
-    box->init_pid = search.found;
-    return search.found;
-}
-
-/* Once it is open, a PID 1 that still lives proves that the number was its own. */
 int box_open_network(struct box *box, int *out, struct error *err)
 {
     char path[40];
+    pid_t init = 0;
 
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/net", (int)find_init(box));
+    if (pid_one_find(box, &init, err) < 0)
+        return -1;
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/net", (int)init);
     autofd fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (!is_alive(box))
+    if (!pid_one_lives(box))
         return error_set(err, ERROR_GONE, "the sandbox has ended");
     if (fd < 0)
         return error_sys(err, "open %s", path);

@@ -8,6 +8,7 @@
 #include "engine/fixtures.h"
 #include "engine/kernel.h"
 #include "engine/launch.h"
+#include "engine/pid_one.h"
 #include "engine/raw.h"
 
 #include <fcntl.h>
@@ -24,52 +25,15 @@
 #define AFFINITY_ROUNDS 10 // for what is forked meanwhile
 #define SHOWN (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
-// ---- PID 1 of the box, by the host's number ----
-
-/* The number it has in its own namespace is the last of the line "NSpid:". */
-static bool is_init(pid_t pid)
-{
-    char path[48];
-    char text[4096];
-
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    autofd fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (got < 0)
-        return false;
-    text[got] = '\0';
-    char *line = strstr(text, "\nNSpid:");
-    if (!line)
-        return false;
-    line[1 + strcspn(line + 1, "\n")] = '\0';
-    const char *last = strrchr(line, '\t');
-    return last && strcmp(last, "\t1") == 0;
-}
-
-static void find_init(pid_t pid, void *data)
-{
-    pid_t *found = data;
-    if (*found == 0 && pid > 1 && is_init(pid))
-        *found = pid;
-}
-
-/* A child of ours keeps its number until it is reaped; of an adopted box it is found by its control group, twice, around opening it. */
 static int open_init(struct box *box, pid_t *pid, int *pidfd, struct error *err)
 {
-    pid_t again = 0;
-
-    *pid = box->is_child ? box->pid : 0;
-    if (*pid == 0 && cgroup_each_process(box->cgroup, find_init, pid, err) < 0)
+    if (pid_one_find(box, pid, err) < 0)
         return -1;
-    *pidfd = *pid > 0 ? (int)syscall(SYS_pidfd_open, *pid, 0) : -1;
-    if (*pidfd < 0)
-        return error_refuse(err, ERROR_ENDED, "box", "the sandbox has ended");
-    if (!box->is_child &&
-        (cgroup_each_process(box->cgroup, find_init, &again, err) < 0 || again != *pid)) {
-        closep(pidfd);
-        return error_refuse(err, ERROR_ENDED, "box", "the sandbox has ended");
-    }
-    return 0;
+    *pidfd = *pid > 0 ? sys_pidfd_open(*pid) : -1;
+    if (*pidfd >= 0 && pid_one_lives(box))
+        return 0;
+    closep(pidfd);
+    return error_refuse(err, ERROR_ENDED, "box", "the sandbox has ended");
 }
 
 // ---- mounts ----

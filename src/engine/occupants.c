@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "engine/pid_one.h"
 #include "engine/slot.h"
 
 #include <ctype.h>
@@ -69,16 +70,6 @@ static long number_behind(const char *status, const char *field)
     return at ? strtol(at + strlen(field), NULL, 10) : 0;
 }
 
-/* PID 1 of its box: the innermost of its numbers is 1. */
-static bool is_init(const char *status)
-{
-    const char *line = strstr(status, "\nNSpid:");
-    if (!line)
-        return false;
-    size_t length = strcspn(line + 1, "\n");
-    return length > 2 && line[length] == '1' && isspace((unsigned char)line[length - 1]);
-}
-
 static void look_at(int proc_fd, const char *pid, const char *group, struct occupants *all)
 {
     char text[4096];
@@ -88,7 +79,7 @@ static void look_at(int proc_fd, const char *pid, const char *group, struct occu
         !read_proc(proc_fd, pid, "status", text, sizeof text))
         return;
     struct occupant *occupant = occupant_of(all, slot);
-    if (is_init(text)) {
+    if (pid_one_is(text)) {
         occupant->init = atol(pid);
         occupant->owner = number_behind(text, "\nPPid:");
     } else if (!occupant->guest) {
