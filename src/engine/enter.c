@@ -413,7 +413,7 @@ static int lower_limit(int resource, rlim_t value)
     return setrlimit(resource, &limit);
 }
 
-/* PID 1 holds up to seven files for each of its processes; what these may open it limits itself. */
+/* PID 1 holds up to eleven files for each of its processes (init/init.h); what these may open it limits itself. */
 static int raise_files(rlim_t max_files)
 {
     rlim_t wanted = max_files > PID1_FILES ? max_files : PID1_FILES;

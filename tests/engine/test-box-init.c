@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PID 1 under attack from its own guests: it cannot be killed, stopped, read, starved or tricked into waiting. */
+#include "base/auto.h"
 #include "box_fixture.h"
 #include "engine/files.h"
 
+#include <dirent.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 BOX_TEST(no_signal_from_inside_reaches_PID_1)
@@ -110,6 +113,46 @@ BOX_TEST(processes_that_nobody_collects_are_bounded)
         CHECK_OK(box_collect(box, i, &err), err);
     CHECK_OK(spawn_bare(box, 9000, &err), err);
     CHECK_INT(finish(box, 9000).code, 0);
+}
+
+static int count_files_of(pid_t pid)
+{
+    char path[40];
+    int count = 0;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    autodir dir = opendir(path);
+    while (dir && readdir(dir))
+        count++;
+    return count;
+}
+
+/* It keeps the ends of their outputs while they live. */
+BOX_TEST(files_of_processes_that_were_collected_are_closed)
+{
+    struct box *box = launch_plain();
+    struct error err = {0};
+    autofd both = memfd_create("spool", MFD_CLOEXEC);
+    const struct process_spec one = {.stdout_fd = both, .stderr_fd = both};
+    const struct process_spec nowhere = {.command.directory = "/etc/passwd"};
+    const struct process_spec nobody = {.command.user = "nobody-of-this-name"};
+
+    run_well(box, "exit 0"); // what it keeps for all of them is there
+    CHECK_OK(spawn_bare(box, 9000, &err), err);
+    CHECK_INT(finish(box, 9000).code, 0);
+    int before = count_files_of(box_pid(box));
+    CHECK(before > 3);
+    for (int i = 0; i < 10; i++) {
+        run_well(box, "both one two");
+        CHECK_INT(run_as(box, &one, "both one two").code, 0);
+        CHECK_INT(run(box, "linger").code, 3);
+        CHECK_INT(run_as(box, &nowhere, "exit 0").cause, CAUSE_NOT_RUN);
+        CHECK_INT(run_as(box, &nobody, "exit 0").cause, CAUSE_NOT_RUN);
+        CHECK_INT(run(box, "exit 1").code, 1);
+        CHECK_OK(spawn_bare(box, 9001, &err), err);
+        CHECK_INT(finish(box, 9001).code, 0);
+    }
+    AWAIT(count_files_of(box_pid(box)) <= before);
 }
 
 /* Finding a user means reading files that a guest may have changed. */
