@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kind of thread is calling: its name for people, and whether it runs a loop, which never waits. Each speaks of the calling
- * thread.
+ * What kind of thread is calling: its name for people, whether others go first, and whether it runs a loop, which never waits. Each
+ * speaks of the calling thread.
  * Threads: any.
  */
 #pragma once
