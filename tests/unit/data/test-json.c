@@ -423,3 +423,28 @@ TEST(many_keys_are_checked_without_quadratic_time)
     CHECK(json_read("", text.data, text.length, NULL, &twice, &err) < 0);
     CHECK_STR(err.text, "line 1, column 1: the key 'k77777' is there twice");
 }
+
+/* Few are compared with each other, many are sorted. */
+TEST(a_key_that_is_there_twice_is_found_among_few_and_among_many)
+{
+    static const int counts[] = {2, 3, 31, 32, 33, 34, 100};
+    static const struct json_limits last = {.takes_last = true};
+
+    for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+        autobuffer text = {0};
+        struct error err = {0};
+        autoptr(data_document) document = NULL;
+        autoptr(data_document) twice = NULL;
+
+        repeat(&text, "{", 1);
+        for (int k = 0; k < counts[i] - 1; k++)
+            CHECK_OK(buffer_addf(&text, &err, "\"k%d\":\"first\",", k), err);
+        repeat(&text, "\"k\\u0030\":\"last\"}", 1); // k0 once more
+        CHECK(json_read("", text.data, text.length, NULL, &twice, &err) < 0);
+        CHECK_STR(err.text, "line 1, column 1: the key 'k0' is there twice");
+        CHECK_OK(json_read("", text.data, text.length, &last, &document, &err), err);
+        CHECK_INT(document->root->count, counts[i] - 1);
+        CHECK_STR(document->root->first->key, "k0");
+        CHECK_STR(document->root->first->text, "last");
+    }
+}
