@@ -215,6 +215,14 @@ def test_a_character_is_never_cut_in_records(api):
     assert pieces[0].data["text"] == "ä" and pieces[-1].bytes.endswith(b"\xe2\x82") and "textBase64" in pieces[-1].data
 
 
+def test_zero_bytes_come_in_base64(api):
+    """As text each would be six characters."""
+    text = "printf 'a\\303\\244'; sleep 0.2; printf 'b\\000\\303'; sleep 0.2; printf '\\244'"
+    with Records(api, "POST", RUN, {"script": text}) as records:
+        pieces = [record.data for record in records.rest() if record.event == "stdout"]
+    assert pieces == [{"text": "aä", "offset": 0}, {"textBase64": base64.b64encode(b"b\0").decode(), "offset": 3}, {"text": "ä", "offset": 5}]
+
+
 def test_large_output_is_all_there_in_records(api):
     text = "import os\nfor i in range(200): os.write(1, bytes([i]) * 20000); os.write(2, b'x' * 10000)"
     with Records(api, "POST", RUN, {"command": ["python3", "-c", text]}, NDJSON) as records:

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What the records of one follower need. */
 struct records {
@@ -85,18 +86,19 @@ static bool write_end(void *data, const struct waiting_call *waiting,
     return true;
 }
 
-/* As text up to a character whose rest has not come yet; what is no text, in base64. How much of it: 0 when that rest is all there
- * is. */
+/*
+ * As text up to a character whose rest has not come yet; in base64 what is no text, or has zero bytes, which are six characters each as text. How much
+ * of it: 0 when that rest is all there is.
+ */
 static size_t shape(const char *bytes, size_t length, bool is_last, struct piece *piece)
 {
     size_t text = output_text_length(bytes, length);
+    bool is_text = text != NO_TEXT && (text > 0 || !is_last);
+    size_t told = is_text ? text : length;
+    bool has_zero = is_text && memchr(bytes, '\0', text);
 
-    if (text == NO_TEXT || (text == 0 && is_last)) {
-        piece->base64 = (struct answer_bytes){bytes, length};
-        return length;
-    }
-    piece->text = (struct answer_bytes){bytes, text};
-    return text;
+    *(is_text && !has_zero ? &piece->text : &piece->base64) = (struct answer_bytes){bytes, told};
+    return told;
 }
 
 static size_t write_piece(void *data, const struct output_piece *from, struct buffer *out)
