@@ -216,6 +216,31 @@ def test_waiting(new, api):
     check_problem(api.get(f"{box.path}/wait?waitMs=1h"), 400, "invalid_request", field="waitMs")
 
 
+# ---- what it uses ----
+
+def test_metrics_tell_what_it_uses_at_this_moment(new, api):
+    """Not what was written down of it some seconds ago: a processor that is busy shows in every look."""
+    box = new()
+
+    def look():
+        answer = api.get(f"{box.path}/metrics")
+        assert answer.status == 200, str(answer)
+        return answer.json
+    idle = look()
+    assert idle.keys() == {"at", "cpuMs", "memoryBytes", "diskBytes", "egressBytes"} and idle["egressBytes"] == 0
+    box.output("head -c 20000000 /dev/urandom >large; sync")
+    until(lambda: look()["diskBytes"] >= idle["diskBytes"] + 20000000, "its files to count")
+    assert api.post(f"{box.path}/executions", {"command": ["sh", "-c", "x=$(head -c 30000000 /dev/zero | tr '\\0' x); while :; do :; done"], "background": True}).status == 201
+    until(lambda: look()["memoryBytes"] > idle["memoryBytes"] + 30000000, "its memory to count")
+    for _ in range(4):
+        before = look()["cpuMs"]
+        until(lambda: look()["cpuMs"] >= before + 10, "the processor to count")
+    assert api.post(f"{box.path}/pause", {}).status == 200
+    assert look()["cpuMs"] > 0
+    api.delete(box.path)
+    check_problem(api.get(f"{box.path}/metrics"), 404, "not_found")
+
+
 # ---- lists ----
 
 def names(answer):

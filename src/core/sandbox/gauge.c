@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/network/outlet.h"
 #include "core/sandbox/gauge_history.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox_box.h"
@@ -16,12 +17,21 @@
 #define MOMENT_MS 20
 
 /* False: it has no box now. */
-static bool look(struct sandbox *sandbox, struct cgroup_usage *out)
+static bool look(struct sandbox *sandbox, struct sandbox_gauge *out)
 {
+    struct outlets *outlets = sandbox->sandboxes->outlets;
+    struct cgroup_usage usage = {0};
     struct error ignored = {0};
     autobox held = sandbox_share_box(sandbox);
 
-    return sandbox->box && box_usage(sandbox->box, out, &ignored) == 0;
+    if (!sandbox->box || box_usage(sandbox->box, &usage, &ignored) < 0)
+        return false;
+    out->cpu_us = (int64_t)usage.cpu_usec;
+    out->memory_bytes = (int64_t)usage.memory_bytes;
+    unsigned slot = box_slot(sandbox->box);
+    if (outlet_is_there(outlets, slot))
+        (void)outlet_bytes(outlets, slot, &out->egress_bytes, &ignored);
+    return true;
 }
 
 static int64_t disk_of(struct sandbox *sandbox)
@@ -36,11 +46,24 @@ static int64_t disk_of(struct sandbox *sandbox)
     return (int64_t)bytes;
 }
 
+int sandbox_gauge_once(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                       struct sandbox_gauge *out, struct error *err)
+{
+    autoptr(sandbox) sandbox = NULL;
+
+    if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
+        return -1;
+    *out = (struct sandbox_gauge){.disk_bytes = disk_of(sandbox)};
+    (void)look(sandbox, out);
+    out->now = (int64_t)clock_wall_ms();
+    return 0;
+}
+
 int sandbox_gauge(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                   struct sandbox_gauge *out, struct error *err)
 {
     const struct timespec moment = {.tv_nsec = MOMENT_MS * 1000000};
-    struct cgroup_usage before = {0}, usage = {0};
+    struct sandbox_gauge before = {0};
     autoptr(sandbox) sandbox = NULL;
 
     if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
@@ -49,11 +72,9 @@ int sandbox_gauge(struct sandboxes *sandboxes, const struct actor *actor, const 
     uint64_t since_us = clock_monotonic_us();
     if (look(sandbox, &before)) {
         (void)nanosleep(&moment, NULL);
-        if (look(sandbox, &usage)) {
+        if (look(sandbox, out)) {
             double us = (double)(clock_monotonic_us() - since_us);
-            out->cpu_us = (int64_t)usage.cpu_usec;
-            out->cpu_percent = 100.0 * (double)(usage.cpu_usec - before.cpu_usec) / us;
-            out->memory_bytes = (int64_t)usage.memory_bytes;
+            out->cpu_percent = 100.0 * (double)(out->cpu_us - before.cpu_us) / us;
         }
     }
     out->now = (int64_t)clock_wall_ms();

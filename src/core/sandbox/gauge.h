@@ -14,9 +14,13 @@ struct sandbox_gauge {
     double cpu_percent;   // of one processor, over a moment, or since the one before
     int64_t memory_bytes; // 0 with no box, like those before
     int64_t disk_bytes;   // that its files take
+    int64_t egress_bytes; // sent since its box was made; not among those of the past
 };
 
-/* Looks twice, a moment apart, for the use of processors. ERROR_NOT_FOUND, ERROR_ENDED, noun "sandbox". */
+/* Looks once: cpu_percent is 0. ERROR_NOT_FOUND, ERROR_ENDED, noun "sandbox". */
+int sandbox_gauge_once(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                       struct sandbox_gauge *out, struct error *err);
+/* Looks twice, a moment apart, for the use of processors. Fails as the one before does. */
 int sandbox_gauge(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                   struct sandbox_gauge *out, struct error *err);
 

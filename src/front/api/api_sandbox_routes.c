@@ -2,6 +2,7 @@
 /* Sandboxes: make, list, look at, wait for, pause, wake, delete. */
 #include "base/label.h"
 #include "core/fork.h"
+#include "core/sandbox/gauge.h"
 #include "core/sandbox/sandbox.h"
 #include "front/api/api_page.h"
 #include "front/api/sandbox_answer.h"
@@ -202,6 +203,40 @@ static int delete_sandbox(struct call *call, struct error *err)
     return api_answer_empty(call);
 }
 
+// ---- GET /api/v1/sandboxes/{sandbox}/metrics ----
+
+struct metrics_answer {
+    int64_t at, cpu_ms, memory_bytes, disk_bytes, egress_bytes;
+};
+
+#define AT(member) offsetof(struct metrics_answer, member)
+static const struct answer_field metrics_fields[] = {
+    {"at", ANSWER_TIME, AT(at), .is_needed = true, .help = "when that was looked at"},
+    {"cpuMs", ANSWER_INTEGER, AT(cpu_ms), .is_needed = true,
+     .help = "of all processors; from 0 again where its processes were ended and its files kept"},
+    {"memoryBytes", ANSWER_INTEGER, AT(memory_bytes), .is_needed = true, .help = "in use now"},
+    {"diskBytes", ANSWER_INTEGER, AT(disk_bytes), .is_needed = true,
+     .help = "that its own files take now"},
+    {"egressBytes", ANSWER_INTEGER, AT(egress_bytes), .is_needed = true,
+     .help = "that left it; from 0 again as cpuMs is"},
+    {0},
+};
+#undef AT
+static const struct route_answer metrics_answers[] = {{200, metrics_fields}, {0}};
+
+static int get_metrics(struct call *call, struct error *err)
+{
+    struct sandbox_gauge now;
+    const char *id;
+
+    if (api_sandbox(call, 0, &id, err) < 0 ||
+        sandbox_gauge_once(call->core->sandboxes, &call->actor, id, &now, err) < 0)
+        return -1;
+    const struct metrics_answer answer = {now.now, now.cpu_us / 1000, now.memory_bytes,
+                                          now.disk_bytes, now.egress_bytes};
+    return api_answer(call, 200, metrics_fields, &answer);
+}
+
 // ---- GET /api/v1/sandboxes/{sandbox}/wait ----
 
 static const struct parameter wait_parameters[] = {
@@ -354,6 +389,9 @@ const struct route api_sandbox_routes[] = {
     {"DELETE", ONE, ROUTE_CONTROL, ACCESS_KEY, BODY_NONE, delete_sandbox,
      .summary = "ends everything in a sandbox and deletes it", .answers = empty_answers,
      .needs = SCOPE_RUN},
+    {"GET", ONE "/metrics", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, get_metrics,
+     .summary = "what a sandbox uses at this moment", .answers = metrics_answers,
+     .needs = SCOPE_READ},
     {"GET", ONE "/wait", ROUTE_CONTROL, ACCESS_KEY, BODY_NONE, wait_for_sandbox,
      .summary = "waits for a state", .query = wait_parameters, .answers = wait_answers,
      .needs = SCOPE_READ},
