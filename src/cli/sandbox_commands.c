@@ -178,7 +178,28 @@ static void print_pairs(const char *name, const struct burrow_value *map)
     }
 }
 
-static void print_sandbox(const struct burrow_value *value, const struct burrow_value *url)
+/* `now`: what it uses, where it has not ended. What is counted there is newer, and begins anew with its processes. */
+static void print_use(const struct burrow_value *usage, const struct burrow_value *now)
+{
+    char memory[SAY_TEXT], disk[SAY_TEXT], cpu[SAY_TEXT], sent[SAY_TEXT], text[200];
+    int64_t cpu_ms = burrow_integer(burrow_get(usage, "cpuMs"), 0),
+            bytes = burrow_integer(burrow_get(usage, "egressBytes"), 0),
+            cpu_now = burrow_integer(burrow_get(now, "cpuMs"), 0),
+            bytes_now = burrow_integer(burrow_get(now, "egressBytes"), 0);
+
+    (void)say_duration(cpu_now > cpu_ms ? cpu_now : cpu_ms, cpu);
+    (void)say_size(bytes_now > bytes ? bytes_now : bytes, sent);
+    if (now)
+        (void)snprintf(text, sizeof text, "%s memory, %s disk; %s of processors, %s sent so far",
+                       say_size(burrow_integer(burrow_get(now, "memoryBytes"), 0), memory),
+                       say_size(burrow_integer(burrow_get(now, "diskBytes"), 0), disk), cpu, sent);
+    else
+        (void)snprintf(text, sizeof text, "%s of processors, %s sent", cpu, sent);
+    say_field(now ? "uses" : "used", text);
+}
+
+static void print_sandbox(const struct burrow_value *value, const struct burrow_value *url,
+                          const struct burrow_value *now)
 {
     char text[SAY_TEXT];
 
@@ -193,6 +214,7 @@ static void print_sandbox(const struct burrow_value *value, const struct burrow_
     say_field_value("url", url);
     say_field("created", say_ago(value_text(value, "createdAt"), text));
     print_limits(burrow_get(value, "limits"));
+    print_use(burrow_get(value, "usage"), now);
     int64_t idle = burrow_integer(burrow_get(value, "idleTimeoutMs"), 0);
     say_field("idle timeout", idle ? say_duration(idle, text) : "never");
     print_pairs("labels", burrow_get(value, "labels"));
@@ -217,7 +239,10 @@ static int get(struct invocation *invocation, struct burrow_error *err)
     const struct burrow_value *url = burrow_get(first, "url");
     if (invocation->is_json)
         return tell_sandbox(burrow_answer_value(answer), url, err);
-    print_sandbox(burrow_answer_value(answer), url);
+    autofree char *metrics = burrow_path("/sandboxes/%s/metrics", invocation->operands[0], NULL);
+    autoanswer now = NULL;
+    (void)burrow_ask(invocation->client, "GET", metrics, NULL, &now, &ignored);
+    print_sandbox(burrow_answer_value(answer), url, burrow_answer_value(now));
     return 0;
 }
 

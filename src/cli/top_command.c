@@ -21,15 +21,16 @@
 
 struct seen {
     char id[64], name[64], state[24];
-    int64_t cpu_ms, memory, egress;             // since it was made; memory in byte seconds
-    int64_t cpu_millicores, bytes, egress_rate; // now
-    int64_t memory_limit;
+    uint64_t at_ms;
+    int64_t cpu_ms, egress;              // counts that grow
+    int64_t memory, disk;                // now
+    int64_t cpu_millicores, egress_rate; // between the look before and this one
+    int64_t memory_limit, disk_limit;
 };
 
 struct look {
     struct seen items[MOST];
     size_t count;
-    uint64_t at_ms;
 };
 
 static void copy_text(char *to, size_t size, const struct burrow_value *value)
@@ -54,25 +55,29 @@ static int64_t rate(int64_t now, int64_t before, int64_t ms, int64_t scale)
     return ms > 0 && now > before ? (now - before) * scale / ms : 0;
 }
 
-static void measure(struct look *look, const struct look *before, const struct burrow_value *value)
+/* `metrics` is what it uses now. */
+static void measure(struct look *look, const struct look *before,
+                    const struct burrow_value *sandbox, const struct burrow_value *metrics)
 {
     struct seen *seen = &look->items[look->count++];
 
     *seen = (struct seen){
-        .cpu_ms = burrow_integer(burrow_get(value, "usage.cpuMs"), 0),
-        .memory = burrow_integer(burrow_get(value, "usage.memoryByteSeconds"), 0),
-        .egress = burrow_integer(burrow_get(value, "usage.egressBytes"), 0),
-        .memory_limit = burrow_integer(burrow_get(value, "limits.memoryBytes"), 0),
+        .at_ms = clock_monotonic_ms(),
+        .cpu_ms = burrow_integer(burrow_get(metrics, "cpuMs"), 0),
+        .egress = burrow_integer(burrow_get(metrics, "egressBytes"), 0),
+        .memory = burrow_integer(burrow_get(metrics, "memoryBytes"), 0),
+        .disk = burrow_integer(burrow_get(metrics, "diskBytes"), 0),
+        .memory_limit = burrow_integer(burrow_get(sandbox, "limits.memoryBytes"), 0),
+        .disk_limit = burrow_integer(burrow_get(sandbox, "limits.diskBytes"), 0),
     };
-    copy_text(seen->id, sizeof seen->id, burrow_get(value, "id"));
-    copy_text(seen->name, sizeof seen->name, burrow_get(value, "name"));
-    copy_text(seen->state, sizeof seen->state, burrow_get(value, "state"));
+    copy_text(seen->id, sizeof seen->id, burrow_get(sandbox, "id"));
+    copy_text(seen->name, sizeof seen->name, burrow_get(sandbox, "name"));
+    copy_text(seen->state, sizeof seen->state, burrow_get(sandbox, "state"));
     const struct seen *old = find(before, seen->id);
-    int64_t ms = (int64_t)(look->at_ms - before->at_ms);
     if (!old)
         return;
+    int64_t ms = (int64_t)(seen->at_ms - old->at_ms);
     seen->cpu_millicores = rate(seen->cpu_ms, old->cpu_ms, ms, 1000);
-    seen->bytes = rate(seen->memory, old->memory, ms, 1000);
     seen->egress_rate = rate(seen->egress, old->egress, ms, 1000);
 }
 
@@ -93,16 +98,15 @@ static int look_at(struct invocation *invocation, const struct look *before, str
     look->count = 0;
     if (burrow_ask(invocation->client, "GET", "/sandboxes?limit=50", NULL, &answer, err) < 0)
         return -1;
-    look->at_ms = clock_monotonic_ms();
     const struct burrow_value *items = burrow_get(burrow_answer_value(answer), "items");
     for (const struct burrow_value *one = burrow_first(items); one && look->count < MOST;
          one = burrow_next(one)) {
         autofree char *path =
-            burrow_path("/sandboxes/%s", burrow_text(burrow_get(one, "id")), NULL);
-        autoanswer whole = NULL;
+            burrow_path("/sandboxes/%s/metrics", burrow_text(burrow_get(one, "id")), NULL);
+        autoanswer metrics = NULL;
         struct burrow_error ignored = {0};
-        if (burrow_ask(invocation->client, "GET", path, NULL, &whole, &ignored) == 0)
-            measure(look, before, burrow_answer_value(whole)); // else it has ended meanwhile
+        if (burrow_ask(invocation->client, "GET", path, NULL, &metrics, &ignored) == 0)
+            measure(look, before, one, burrow_answer_value(metrics)); // else it has ended meanwhile
     }
     qsort(look->items, look->count, sizeof look->items[0], compare);
     return 0;
@@ -118,8 +122,8 @@ static void add_size(struct table *table, int64_t bytes, const char *behind)
 
 static void print(const struct look *look)
 {
-    static const char *const heads[] = {"ID",      "NAME",   "STATE",        ">CPU",
-                                        ">MEMORY", ">LIMIT", ">NETWORK OUT", NULL};
+    static const char *const heads[] = {"ID",     "NAME",  "STATE",        ">CPU", ">MEMORY",
+                                        ">LIMIT", ">DISK", ">NETWORK OUT", NULL};
     struct table table;
     char text[SAY_TEXT];
 
@@ -132,8 +136,9 @@ static void print(const struct look *look)
         (void)snprintf(text, sizeof text, "%lld.%lld%%", (long long)seen->cpu_millicores / 10,
                        (long long)seen->cpu_millicores % 10);
         table_add(&table, text);
-        add_size(&table, seen->bytes, "");
+        add_size(&table, seen->memory, "");
         add_size(&table, seen->memory_limit, "");
+        add_size(&table, seen->disk, "");
         add_size(&table, seen->egress_rate, "/s");
     }
     table_print(&table, stdout);
@@ -157,9 +162,13 @@ static int print_json(const struct look *look, struct burrow_error *err)
         json_key(&json, "cpuMillicores");
         json_integer(&json, seen->cpu_millicores);
         json_key(&json, "memoryBytes");
-        json_integer(&json, seen->bytes);
+        json_integer(&json, seen->memory);
         json_key(&json, "memoryLimitBytes");
         json_integer(&json, seen->memory_limit);
+        json_key(&json, "diskBytes");
+        json_integer(&json, seen->disk);
+        json_key(&json, "diskLimitBytes");
+        json_integer(&json, seen->disk_limit);
         json_key(&json, "egressBytesPerSecond");
         json_integer(&json, seen->egress_rate);
         json_map_end(&json);
@@ -207,7 +216,7 @@ static const char *const examples[] = {"$ burrow top", "$ burrow top --json", NU
 const struct cli_command top_commands[] = {
     {"", "top", "", "show what sandboxes use now",
      "On a terminal the table is drawn anew every two seconds until Ctrl-C; else it is printed "
-     "once. Processors and memory are those of the time between two looks.",
+     "once. Processors and network are those of the time between two looks.",
      NULL, examples, COMMAND_SERVER, top},
     {0},
 };

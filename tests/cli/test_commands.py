@@ -98,6 +98,8 @@ def test_a_sandbox_is_made_listed_told_of_and_deleted(burrow):
         assert burrow.json(word, "one")["id"] == made["id"]
     shown = burrow.text("get", "one")
     assert "256 MiB memory" in shown and "A=1" in shown
+    assert re.search(r"^uses +[\d.]+ [KM]iB memory, [\d.]+ [KM]?i?B disk; [\d.]+m?s of processors, 0 B sent so far$", shown, re.M), shown
+    assert re.search(r"^created +(now|[\d.]+m?s ago)$", shown, re.M), shown
     assert burrow.json("pause", "one")["state"] == "paused"
     assert burrow.json("wake", "one")["state"] in ("idle", "running")
     assert burrow.json("rm", "one") == {"success": True, "sandboxId": "one"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """burrow attach on a real terminal (tmux), burrow code and burrow top."""
 import os
+import re
 import shlex
 import subprocess
 import time
@@ -115,11 +116,20 @@ def test_top_tells_what_is_used(burrow, work, terminal):  # noqa: F811
     burrow("job", "create", work, "--", "sh", "-c", "while :; do :; done")
     job = burrow.json("ps", work)[-1]
     deadline = time.monotonic() + PATIENCE
-    while not [one for one in burrow.json("top") if one["name"] == work and one["cpuMillicores"] > 50]:
-        assert time.monotonic() < deadline, "it uses no processor"
-    assert "CPU" in burrow.text("top") and work in burrow.text("top")
+    burrow("exec", work, "--", "sh", "-c", "head -c 20000000 /dev/urandom >/workspace/large; sync")
+    while not [one for one in burrow.json("top") if one["name"] == work and one["diskBytes"] >= 20000000]:
+        assert time.monotonic() < deadline, "it has no files"
+    # each look tells what is used in between, and not what somebody wrote down of it now and then
+    for _ in range(4):
+        [told] = [one for one in burrow.json("top") if one["name"] == work]
+        assert 50 < told["cpuMillicores"] < 1300 and 0 < told["memoryBytes"] <= told["memoryLimitBytes"] and told["diskLimitBytes"] > 20000000, told
+    shown = burrow.text("top")
+    assert shown.splitlines()[0].split() == ["ID", "NAME", "STATE", "CPU", "MEMORY", "LIMIT", "DISK", "NETWORK", "OUT"] and work in shown and re.search(r" (19|2\d)\.\d MiB +0 B/s$", shown, re.M)
     window = terminal("top")
     window.wait_for("NETWORK OUT")
+    burrow("create", "--name", "came-later")  # the table is drawn anew
+    window.wait_for("came-later")
     window.type("C-c")
     window.wait_for("ended with")
+    burrow("delete", "came-later", "--confirm")
     burrow("job", "destroy", work, job["id"])
