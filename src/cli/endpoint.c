@@ -247,20 +247,32 @@ int endpoint_connect(struct invocation *invocation, enum endpoint_patience patie
                      struct burrow_error *err)
 {
     const char *url = invocation->url, *key = invocation->api_key;
+    const char *usual_key = key ? key : getenv("BURROW_API_KEY");
     autocontext context = {0};
 
     if (!url && !invocation->context && !invocation->data_dir)
         url = getenv("BURROW_URL");
-    if (!key)
-        key = getenv("BURROW_API_KEY");
     if (url && *url)
-        return open_client(invocation, url, key, err);
+        return open_client(invocation, url, usual_key, err);
     if (!invocation->data_dir) {
         int found = contexts_find(invocation->context, &context, err);
         if (found < 0)
             return -1;
-        if (found > 0)
-            return open_client(invocation, context.url, context.key ? context.key : key, err);
+        if (found > 0) // what is said now comes before what is kept
+            return open_client(invocation, context.url,
+                               !key && context.key ? context.key : usual_key, err);
     }
     return connect_locally(invocation, patience, err);
+}
+
+int endpoint_is_named(const struct invocation *invocation, struct burrow_error *err)
+{
+    const char *variable = getenv("BURROW_URL");
+    autocontext context = {0};
+
+    if (invocation->url || invocation->context)
+        return 1;
+    if (invocation->data_dir)
+        return 0;
+    return variable && *variable ? 1 : contexts_find(NULL, &context, err);
 }

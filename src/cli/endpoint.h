@@ -15,6 +15,8 @@ enum endpoint_patience {
 /* Makes invocation->client. */
 int endpoint_connect(struct invocation *invocation, enum endpoint_patience patience,
                      struct burrow_error *err);
+/* 1: a server is meant by an option, a variable or a context, 0: the local one is; -1: the contexts cannot be read, or have not the one that is named. */
+int endpoint_is_named(const struct invocation *invocation, struct burrow_error *err);
 /* The local server's data directory, an absolute path. */
 const char *endpoint_data_dir(const struct invocation *invocation);
 /* A descriptor that becomes readable at the first Ctrl-C (SIGINT, SIGTERM, SIGHUP); at the second the process ends. */

@@ -18,6 +18,14 @@
 
 #define TERMINAL "--tty" // for which a server has to be named
 
+/* A variable is for the runs that happen here; an option asks for one. */
+static bool is_option(const char *value, const char *variable)
+{
+    const char *usual = getenv(variable);
+
+    return value && (!usual || strcmp(value, usual) != 0);
+}
+
 /* What a server is needed for, and what it cannot do; NULL: nothing. */
 static const char *needs_server(const struct run_remote *remote)
 {
@@ -30,12 +38,12 @@ static const char *needs_server(const struct run_remote *remote)
 
 static const char *needs_here(const struct run_options *o, char **words)
 {
-    return o->output_cap_bytes ? "--output-limit"
-           : o->network_dns    ? "--network-dns"
-           : o->network_rate   ? "--network-rate"
-           : !words[0]         ? "a command of the runtime's own"
-           : o->has_tty        ? TERMINAL
-                               : NULL;
+    return o->output_cap_bytes                               ? "--output-limit"
+           : is_option(o->network_dns, "BURROW_NETWORK_DNS") ? "--network-dns"
+           : o->network_rate                                 ? "--network-rate"
+           : !words[0]                                       ? "a command of the runtime's own"
+           : o->has_tty                                      ? TERMINAL
+                                                             : NULL;
 }
 
 static void fill(struct invocation *invocation, const struct run_options *o,
@@ -141,16 +149,27 @@ static void forget(struct invocation *invocation)
     burrow_close(invocation->client);
 }
 
+/* Not the command failed, but burrow. */
+static int fail_there(const struct burrow_error *failure, const struct run_options *o, int *code)
+{
+    int told = say_error(failure, o->is_json);
+
+    *code = told == EXIT_USAGE || told >= EXIT_SIGNAL ? told : EXIT_BURROW;
+    return 1;
+}
+
 int run_remote(const struct run_options *o, const struct run_remote *remote, char **words,
                int *code, struct error *err)
 {
     const char *there = needs_server(remote), *here = needs_here(o, words);
-    const char *variable = getenv("BURROW_URL");
-    bool is_named = remote->url || remote->context || (variable && *variable && !remote->is_local);
     __attribute__((cleanup(forget))) struct invocation invocation;
     struct burrow_error failure = {0};
 
     invocation_init(&invocation, NULL);
+    fill(&invocation, o, remote);
+    int is_named = remote->is_local ? 0 : endpoint_is_named(&invocation, &failure);
+    if (is_named < 0)
+        return fail_there(&failure, o, code);
     if (!is_named && !here && o->mounts.count)
         here = "--mount"; // a server may refuse it, this machine's own runs do not
     bool is_terminal = here && strcmp(here, TERMINAL) == 0;
@@ -159,7 +178,6 @@ int run_remote(const struct run_options *o, const struct run_remote *remote, cha
                                  "%s needs a server, and %s is for a run here: leave one out",
                                  there, remote->is_local ? "--local" : here)
                      : 0;
-    fill(&invocation, o, remote);
     if (endpoint_connect(&invocation, ENDPOINT_LOOK, &failure) < 0) {
         if (failure.kind == BURROW_UNREACHABLE && !is_named)
             return there ? error_set(err, ERROR_INVALID,
@@ -167,15 +185,10 @@ int run_remote(const struct run_options *o, const struct run_remote *remote, cha
                                      "BURROW_URL",
                                      there)
                          : 0;
-        *code = say_error(&failure, o->is_json) == EXIT_USAGE ? EXIT_USAGE : EXIT_BURROW;
-        return 1;
+        return fail_there(&failure, o, code);
     }
     if (here && !is_terminal)
         return error_set(err, ERROR_INVALID, "%s is for a run on this machine: use --local", here);
     *code = (is_terminal ? run_terminal : run_there)(&invocation, o, words, &failure);
-    if (*code < 0) {
-        int told = say_error(&failure, o->is_json);
-        *code = told == EXIT_USAGE || told >= EXIT_SIGNAL ? told : EXIT_BURROW;
-    }
-    return 1;
+    return *code < 0 ? fail_there(&failure, o, code) : 1;
 }

@@ -5,7 +5,6 @@
 #include "base/auto.h"
 #include "cli/listing.h"
 #include "cli/columns.h"
-#include "cli/contexts.h"
 #include "cli/endpoint.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
@@ -64,28 +63,17 @@ static int ask(struct invocation *invocation, const char *name, struct burrow_er
     return columns_fields(invocation, burrow_answer_value(answer), fields, err);
 }
 
-/* Whether anything but the local server is meant. */
-static int is_configured(const struct runtime_where *where, struct burrow_error *err)
-{
-    const char *variable = getenv("BURROW_URL");
-    autocontext context = {0};
-
-    if (where->url || where->context || (variable && *variable))
-        return 1;
-    return contexts_find(NULL, &context, err);
-}
-
 int runtime_remote(const struct runtime_where *where, const char *name, bool is_json, int *code)
 {
     struct burrow_error err = {0};
     struct invocation invocation;
-    int found = is_configured(where, &err);
 
-    if (found == 0)
-        return 0;
     invocation_init(&invocation, NULL);
     invocation.url = where->url;
     invocation.context = where->context;
+    int found = endpoint_is_named(&invocation, &err);
+    if (found == 0)
+        return 0;
     invocation.api_key = where->api_key;
     invocation.limit = where->limit > 0 ? where->limit : 1000;
     invocation.sort = where->sort;

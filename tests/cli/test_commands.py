@@ -549,7 +549,7 @@ def test_contexts_urls_and_keys(server, tmp_path):
     here = burrow.json("list", "--url", url, "--api-key", server.key)
     assert "next: set BURROW_API_KEY" in burrow.error("list", "--url", url, code=4)
     burrow("context", "add", "down", "http://127.0.0.1:1")
-    assert "no server at 127.0.0.1:1" in burrow.error("list", code=5)
+    assert "no server at 127.0.0.1:1: Connection refused\nburrow: next: is it running?" in burrow.error("list", code=5)
     burrow("context", "create", "up", url, "--api-key", server.key)
     assert burrow.json("list", "--context", "up") == here
     burrow("context", "use", "up")
@@ -557,11 +557,36 @@ def test_contexts_urls_and_keys(server, tmp_path):
     assert {item["name"]: item["current"] for item in burrow.json("context", "ls")} == {"down": False, "up": True}
     kept = tmp_path / "home" / "config" / "burrow" / "contexts.json"
     assert kept.stat().st_mode & 0o777 == 0o600 and server.key not in burrow.text("context", "list")
+    # a key that is said comes before the one that is kept
+    assert burrow.error("list", "--api-key", "not-the-key-of-this-server", code=4)
+    burrow("context", "create", "stale", url, "--api-key", "not-the-key-of-this-server")
+    assert burrow.json("list", "--context", "stale", "--api-key", server.key) == here
+    # a run goes there too, and nothing makes it one of this machine
+    assert burrow.json("run", "--", "echo", "there")["executionId"].startswith("exe_")
+    burrow("context", "use", "down")
+    for words in ([], ["--tty"], ["--mount", f"{tmp_path}:/m:ro"]):
+        assert "no server at 127.0.0.1:1" in burrow.error("run", *words, "--", "true", code=125), words
+    assert "for a run on this machine" in burrow.error("run", "--output-limit", "10", "--", "true", code=2)
     burrow("context", "delete", "up")
     assert "there is no context 'up'" in burrow.error("list", "--context", "up", code=3)
     assert "is no address" in burrow.error("list", "--url", "ftp://x", code=2)
     kept.write_text("{")
     assert "contexts.json" in burrow.error("list", code=1)
+
+
+def test_which_server_is_asked_first(tmp_path):
+    """Each place has another address where nobody is."""
+    plain = Cli(tmp_path / "home", BURROW_DATA=str(tmp_path / "nowhere"))
+    for port in (2, 4, 5):
+        plain("context", "add", f"at-{port}", f"http://127.0.0.1:{port}")
+    plain("context", "use", "at-5")
+    words, variables = [], {}
+    for port, more_words, more_variables in ((5, [], {}), (4, [], {"BURROW_CONTEXT": "at-4"}), (3, [], {"BURROW_URL": "http://127.0.0.1:3"}),
+                                             (2, ["--context", "at-2"], {}), (1, ["--url", "http://127.0.0.1:1"], {})):
+        words, variables = words + more_words, {**variables, **more_variables}
+        asked = Cli(tmp_path / "home", BURROW_DATA=str(tmp_path / "nowhere"), **variables)
+        assert f"no server at 127.0.0.1:{port}" in asked.error("list", *words, code=5), (words, variables)
+        assert f"no server at 127.0.0.1:{port}" in asked.error("run", *words, "--", "true", code=125), (words, variables)
 
 
 def end_process(pid):
