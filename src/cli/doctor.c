@@ -150,9 +150,9 @@ static int print_json(const struct probe_context *context, struct tally *tally, 
     return 0;
 }
 
-static int fail(const struct error *err, int code)
+static int fail(const struct doctor *doctor, const struct error *err, int code)
 {
-    exit_tell(err);
+    exit_tell_as(err, doctor->is_json);
     return code;
 }
 
@@ -170,11 +170,11 @@ int cli_doctor(int argc, char **argv)
         return EXIT_DONE;
     }
     if (parsed < 0 || data_dir_resolve(&doctor.data_dir, room, &err) < 0)
-        return fail(&err, EXIT_USAGE);
+        return fail(&doctor, &err, EXIT_USAGE);
     if (operands < argc) {
         error_set(&err, ERROR_INVALID, "burrow doctor does not take '%s': see burrow doctor --help",
                   argv[operands]);
-        return fail(&err, EXIT_USAGE);
+        return fail(&doctor, &err, EXIT_USAGE);
     }
     if (doctor.is_attack)
         return doctor_attack(&doctor);
@@ -182,7 +182,7 @@ int cli_doctor(int argc, char **argv)
     if (!doctor.is_json)
         print_table(&context, &tally);
     else if (print_json(&context, &tally, &err) < 0)
-        return fail(&err, EXIT_FAILED);
+        return fail(&doctor, &err, EXIT_FAILED);
     if (engine_need_root(&err) < 0)
         exit_tell(&err);
     return tally.count[PROBE_MISSING] ? EXIT_FAILED : EXIT_DONE;

@@ -26,3 +26,5 @@ enum exit_code {
 
 /* Prints "burrow: <sentence>" to stderr. */
 void exit_tell(const struct error *err);
+/* The same, and with --json one value to stdout. */
+void exit_tell_as(const struct error *err, bool is_json);

@@ -227,19 +227,30 @@ static int follow(struct invocation *invocation, const char *path, struct burrow
     return result < 0 || got < 0 ? -1 : 0;
 }
 
+#define WAIT_MS "30000" // the server waits for a minute at most
+
+/* With all it wrote; who follows waits for its end, since there is one value. */
+static int print_whole(struct invocation *invocation, const char *id, struct burrow_error *err)
+{
+    autofree char *path = burrow_path("/executions/%s?maxOutputBytes=1Mi&waitMs=%s", id,
+                                      invocation->is_following ? WAIT_MS : "0", NULL);
+
+    for (;;) {
+        autoanswer answer = NULL;
+        if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
+            return -1;
+        const struct burrow_value *value = burrow_answer_value(answer);
+        if (!invocation->is_following || burrow_get(value, "exitCode"))
+            return say_value(value, err);
+    }
+}
+
 static int print_output(struct invocation *invocation, const char *id, struct burrow_error *err)
 {
     autofree char *path = burrow_path("/executions/%s/output?follow=%s", id,
                                       invocation->is_following ? "true" : "false", NULL);
 
-    if (invocation->is_json) {
-        autofree char *whole = burrow_path("/executions/%s?maxOutputBytes=1Mi", id, NULL);
-        autoanswer answer = NULL;
-        if (burrow_ask(invocation->client, "GET", whole, NULL, &answer, err) < 0)
-            return -1;
-        return say_value(burrow_answer_value(answer), err);
-    }
-    return follow(invocation, path, err);
+    return invocation->is_json ? print_whole(invocation, id, err) : follow(invocation, path, err);
 }
 
 static int job_logs(struct invocation *invocation, struct burrow_error *err)
@@ -255,11 +266,31 @@ static int on_piece(void *context, const struct burrow_value *item, struct burro
     return write_piece(item, is_error ? STDERR_FILENO : STDOUT_FILENO, err);
 }
 
+/* All pages as one list. */
+static int print_pieces(struct invocation *invocation, const char *pages, struct burrow_error *err)
+{
+    autoclear(items) pieces = {0};
+    autobuffer text = {0};
+    struct json_writer json;
+
+    if (invocation->is_following)
+        return say_fail(err, BURROW_INVALID,
+                        "what is followed has no end, and --json is one value: leave one out, or "
+                        "follow one execution");
+    if (items_gather(invocation, pages, SIZE_MAX, NULL, &pieces, err) < 0)
+        return -1;
+    json_writer_init(&json, &text);
+    json_list_begin(&json);
+    for (size_t i = 0; i < pieces.count; i++)
+        say_put(&json, NULL, pieces.items[i]);
+    json_list_end(&json);
+    return say_written(&json, &text, err);
+}
+
 /* Of a sandbox: what all its commands wrote; of an execution: its own. */
 static int logs(struct invocation *invocation, struct burrow_error *err)
 {
     const char *id = invocation->operands[0];
-    autoanswer answer = NULL;
 
     if (strncmp(id, "exe_", 4) == 0 || strncmp(id, "job_", 4) == 0 || strncmp(id, "trm_", 4) == 0)
         return print_output(invocation, id, err);
@@ -267,11 +298,8 @@ static int logs(struct invocation *invocation, struct burrow_error *err)
     if (!invocation->is_json && invocation->is_following)
         return follow(invocation, path, err);
     autofree char *pages = xasprintf("%s?maxBytes=1Mi", path);
-    if (!invocation->is_json)
-        return burrow_list(invocation->client, pages, 0, on_piece, NULL, err);
-    if (burrow_ask(invocation->client, "GET", pages, NULL, &answer, err) < 0)
-        return -1;
-    return say_value(burrow_get(burrow_answer_value(answer), "items"), err);
+    return invocation->is_json ? print_pieces(invocation, pages, err)
+                               : burrow_list(invocation->client, pages, 0, on_piece, NULL, err);
 }
 
 static const struct option_row limit_rows[] = {LIMIT_ROW, {0}};

@@ -718,12 +718,8 @@ int cli_runtime(int argc, char **argv)
         options_help(&command->options, stdout);
         return EXIT_DONE;
     }
-    if (read < 0) {
-        exit_tell(&err);
-        return EXIT_USAGE;
-    }
-    if (runtime_where_check(&request.where, &err) < 0) {
-        exit_tell(&err);
+    if (read < 0 || runtime_where_check(&request.where, &err) < 0) {
+        exit_tell_as(&err, request.is_json);
         return EXIT_USAGE;
     }
     if (asks_server(command, &request, &code))
@@ -731,6 +727,6 @@ int cli_runtime(int argc, char **argv)
     if (data_dir_resolve(&request.data_dir, room, &err) == 0 &&
         run_command(command, &request, &code, &err) == 0)
         return code;
-    exit_tell(&err);
+    exit_tell_as(&err, request.is_json);
     return code ? code : error_exit_code(&err);
 }

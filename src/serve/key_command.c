@@ -503,6 +503,6 @@ int key_command(int argc, char **argv)
         return 0;
     }
     if (parsed < 0 || run(action, &request, &err) < 0)
-        return serve_fail(&err);
+        return serve_fail_as(&err, request.is_json);
     return 0;
 }

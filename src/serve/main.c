@@ -2,7 +2,9 @@
 /* Program burrow-server: what of burrow needs libraries. People call it as 'burrow serve', 'burrow key' and 'burrow repair'. */
 #include "serve/serve.h"
 
+#include "base/auto.h"
 #include "core/findings.h"
+#include "data/json_writer.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,6 +33,15 @@ int serve_fail(const struct error *err)
 {
     (void)fprintf(stderr, "burrow: %s\n", err->text);
     return serve_exit_code(err);
+}
+
+int serve_fail_as(const struct error *err, bool is_json)
+{
+    autofree char *text = is_json ? json_failure(err->text) : NULL;
+
+    if (text)
+        (void)puts(text);
+    return serve_fail(err);
 }
 
 /* Nothing else may come to be fd 0, 1 or 2. */

@@ -201,6 +201,6 @@ int repair_command(int argc, char **argv)
         parsed = error_set(&err, ERROR_INVALID,
                            "burrow repair does not take '%s': see burrow repair --help", argv[at]);
     if (parsed < 0 || run(&request, &err) < 0)
-        return serve_fail(&err);
+        return serve_fail_as(&err, request.is_json);
     return 0;
 }

@@ -14,4 +14,6 @@ int users_command(int argc, char **argv);  // for 'burrow runtime remove': who h
 
 /* Prints "burrow: <sentence>" to stderr; the exit code: 2 for a wrong command line or settings, else 1. */
 int serve_fail(const struct error *err);
+/* The same, and with --json one value to stdout. */
+int serve_fail_as(const struct error *err, bool is_json);
 int serve_exit_code(const struct error *err);

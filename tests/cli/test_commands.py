@@ -202,6 +202,30 @@ def test_executions_jobs_and_logs(burrow, work):
     burrow("wait", job["id"], code=burrow.json("execution", "get", job["id"])["exitCode"])
 
 
+def test_logs_follow_a_sandbox(burrow, work):
+    with subprocess.Popen([BURROW, "logs", work, "-f"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=burrow.environment) as follower:
+        lines = iter(follower.stdout.readline, b"")
+        for said in (b"first of two\n", b"second of two\n"):
+            burrow("exec", work, "--", "echo", said.decode().strip())
+            assert said in lines
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait(PATIENCE) == 130
+
+
+def test_logs_are_whole_as_one_value_too(burrow):
+    burrow("create", "--name", "chatty", "--idle-timeout", "0")
+    burrow("exec", "chatty", "--quiet", "--", "sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x")
+    assert sum(len(piece["text"]) for piece in burrow.json("logs", "chatty")) == 3000000 == len(burrow.text("logs", "chatty"))
+    burrow("exec", "chatty", "--", "mkfifo", "/workspace/go")
+    job = burrow.json("job", "create", "chatty", "--", "sh", "-c", "read x < /workspace/go; echo at the end")
+    with subprocess.Popen([BURROW, "job", "logs", "chatty", job["id"], "-f", "--json"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=burrow.environment) as follower:
+        burrow("exec", "chatty", "--", "sh", "-c", "echo >/workspace/go")
+        told = json.loads(follower.stdout.read())
+        assert follower.wait(PATIENCE) == 0 and told["exitCode"] == 0 and told["stdout"]["text"] == "at the end\n"
+    assert "leave one out" in burrow.error("logs", "chatty", "-f", "--json", code=2)
+    burrow("delete", "chatty", "--confirm")
+
+
 # ---- files ----
 
 def test_fs_copies_and_tells_which_directories_it_made(burrow, work, tmp_path):

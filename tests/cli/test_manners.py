@@ -103,6 +103,18 @@ def test_every_command_prints_one_json_value(burrow, tmp_path):
         # a failure is one value too, and a sentence on stderr
     failed = subprocess.run([BURROW, "get", "nobody", "--json"], capture_output=True, text=True, env=burrow.environment, timeout=PATIENCE)
     assert failed.returncode == 3 and json.loads(failed.stdout)["error"]["code"] and failed.stderr.startswith("burrow: ")
+    nothing = str(tmp_path / "nothing")
+    for line in (["runtime", "show", "nobody"], ["runtime", "list", "--sort", "odd"], ["runtime", "remove", "nobody"], ["runtime", "verify", "nobody"], ["runtime", "export", "nobody", "oci:x"],
+                 ["key", "revoke", "key_nobody"], ["key", "create", "--scopes", "odd"], ["key", "list", "--data", nothing], ["repair", "--data", nothing], ["doctor", "--json", "odd"],
+                 ["list", "--sort", "odd"], ["run", "--runtime", "no-such-one", "--", "true"], ["run", "--local", "--runtime", "no-such-one", "--", "true"]):
+        at = line.index("--") if "--" in line else len(line)
+        is_said = "--json" in line  # of those that read no options behind a word
+        failed = subprocess.run([BURROW, *line[:at], *([] if is_said else ["--json"]), *line[at:]], capture_output=True, text=True, env=burrow.environment, timeout=PATIENCE)
+        assert failed.returncode != 0, line
+        assert failed.stdout, line
+        told = json.loads(failed.stdout)
+        sentence = told["error"]["message"] if "error" in told else told["message"]
+        assert sentence and (sentence in failed.stderr or line[0] == "run"), (line, failed.stdout, failed.stderr)
     burrow("delete", "js")
     for one in burrow.json("snapshot", "list"):
         burrow("snapshot", "delete", one["id"])
