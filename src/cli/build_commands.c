@@ -9,6 +9,7 @@
 #include "cli/listing.h"
 #include "cli/columns.h"
 #include "cli/invocation.h"
+#include "cli/pairs.h"
 #include "cli/progress_bar.h"
 #include "cli/sandbox_options.h"
 #include "cli/tar_send.h"
@@ -107,6 +108,8 @@ static int put_pairs(const struct build *build, struct json_writer *json, const 
     json_key(json, key);
     json_map_begin(json);
     for (const struct data_value *each = map ? map->first : NULL; each; each = each->next) {
+        if (more && pairs_have(more->items, more->count, each->key))
+            continue; // the option says it
         autofree char *value = substitute(build->invocation, each->text ? each->text : "", err);
         if (!value)
             return -1;
@@ -117,6 +120,8 @@ static int put_pairs(const struct build *build, struct json_writer *json, const 
         if (!equals)
             return say_fail(err, BURROW_INVALID, "--metadata '%s' is not KEY=VALUE",
                             more->items[i]);
+        if (pairs_have_later(more->items, more->count, i))
+            continue;
         autofree char *name = xstrndup(more->items[i], (size_t)(equals - more->items[i]));
         say_put_text(json, name, equals + 1);
     }

@@ -12,6 +12,7 @@
 #include "cli/endpoint.h"
 #include "cli/exit.h"
 #include "cli/listing.h"
+#include "cli/pairs.h"
 #include "cli/say.h"
 
 #include <errno.h>
@@ -559,7 +560,7 @@ int remote_write_env(struct json_writer *json, const struct option_list *env,
         const char *value = equals ? equals + 1 : getenv(name);
         if (!*name)
             return say_fail(err, BURROW_INVALID, "--env '%s' has no name: use KEY=VALUE", item);
-        if (!value)
+        if (!value || pairs_have_later(env->items, env->count, i))
             continue; // as with `burrow run`: KEY alone takes yours, where there is one
         json_key(json, name);
         json_string(json, value);

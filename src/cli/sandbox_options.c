@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "cli/listing.h"
 #include "cli/mount_option.h"
+#include "cli/pairs.h"
 #include "cli/remote_run.h"
 #include "cli/say.h"
 #include "data/json.h"
@@ -136,6 +137,8 @@ static int put_labels(const struct option_list *labels, struct json_writer *json
         const char *equals = strchr(labels->items[i], '=');
         if (!equals || equals == labels->items[i])
             return say_fail(err, BURROW_INVALID, "--label '%s' is not KEY=VALUE", labels->items[i]);
+        if (pairs_have_later(labels->items, labels->count, i))
+            continue;
         autofree char *name = xstrndup(labels->items[i], (size_t)(equals - labels->items[i]));
         json_key(json, name);
         json_string(json, equals + 1);

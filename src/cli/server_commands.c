@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/mem.h"
 #include "cli/listing.h"
+#include "cli/pairs.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
 #include "cli/sandbox_options.h"
@@ -45,9 +46,11 @@ static int print_events(struct invocation *invocation, struct burrow_error *err)
 
 // ---- env ----
 
+/* Who sets one and takes it away has taken it away. */
 static int write_env(const struct invocation *invocation, struct buffer *text,
                      struct burrow_error *err)
 {
+    const struct option_list *gone = &invocation->deletes;
     struct json_writer json;
 
     json_writer_init(&json, text);
@@ -59,12 +62,17 @@ static int write_env(const struct invocation *invocation, struct buffer *text,
         if (!equals || equals == pair)
             return say_fail(err, BURROW_INVALID,
                             "'%s' is not KEY=VALUE; --delete KEY takes one away", pair);
+        if (pairs_have_later(invocation->operands, invocation->n_operands, i) ||
+            pairs_have(gone->items, gone->count, pair))
+            continue;
         autofree char *name = xstrndup(pair, (size_t)(equals - pair));
         json_key(&json, name);
         json_string(&json, equals + 1);
     }
-    for (size_t i = 0; i < invocation->deletes.count; i++) {
-        json_key(&json, invocation->deletes.items[i]);
+    for (size_t i = 0; i < gone->count; i++) {
+        if (pairs_have_later(gone->items, gone->count, i))
+            continue;
+        json_key(&json, gone->items[i]);
         json_null(&json);
     }
     json_map_end(&json);

@@ -79,7 +79,7 @@ def work(burrow):
 
 def test_a_sandbox_is_made_listed_told_of_and_deleted(burrow):
     made = burrow.json("create", "--name", "one", "--memory", "256Mi", "--cpu", "500m", "--disk", "64Mi", "--max-processes", "64",
-                       "--env", "A=1", "--description", "for a test", "--label", "team=blue", "--metadata", '{"x": [1]}',
+                       "--env", "A=1", "--description", "for a test", "--label", "team=red", "--label", "team=blue", "--metadata", '{"x": [1]}',
                        "--scope", "s", "--project-id", "p1", "--workdir", "/srv", "--idle-timeout", "1h", "--on-idle", "pause",
                        "--runtime", "base:latest")
     assert made["sandboxId"].startswith("sbx_") and made["status"] == "idle"
@@ -116,6 +116,12 @@ def test_an_order_that_is_not_the_servers(burrow, work):
 def test_env_events_wait_and_fork(burrow, work):
     assert burrow.json("env", work, "VAR1=value1", "VAR2=value2")["env"] == {"VAR1": "value1", "VAR2": "value2"}
     assert burrow.text("exec", work, "--", "sh", "-c", "echo $VAR1") == "value1\n"
+    # what is said twice is as it was said last
+    assert burrow.json("env", work, "VAR3=a", "VAR3=b", "VAR4=c", "-d", "VAR4", "-d", "VAR4")["env"] == {"VAR1": "value1", "VAR2": "value2", "VAR3": "b"}
+    burrow("env", work, "-d", "VAR3")
+    for words in (["run"], ["run", "--local", "--runtime", "base:latest"]):
+        assert burrow.text(*words, "--env", "VAR1=mine", "--env", "VAR1=last", "--", "sh", "-c", "echo $VAR1") == "last\n"
+    assert burrow.text("exec", work, "--env", "VAR1=mine", "--env", "VAR1=last", "--", "sh", "-c", "echo $VAR1") == "last\n"
     assert burrow.json("env", work, "-d", "VAR1", "--delete", "VAR2")["env"] == {}
     assert "KEY=VALUE" in burrow.error("env", work, "WRONG", code=2)
     events = burrow.json("events", work)
@@ -824,7 +830,9 @@ def test_a_snapshot_is_built_from_a_file_that_says_what_is_in_it(burrow, tmp_pat
     assert "snapshot generate" in burrow.error("snapshot", "build", tmp_path, code=3)
     (tmp_path / "agentuity-snapshot.yaml").write_text('version: 1\nruntime: base:latest\nname: built\nfiles:\n  - src/**\n  - "!**/*.test.js"\nenv:\n  KEY: ${KEY}\n')
     assert "--env KEY" in burrow.error("snapshot", "build", tmp_path, "--tag", "other", code=2)
+    (tmp_path / "agentuity-snapshot.yaml").open("a").write("metadata:\n  a: of the file\n  c: d\n")
     made = burrow.json("snapshot", "build", tmp_path, "--env", "KEY=value", "--tag", "t1", "--metadata", "a=b", "--description", "d")
+    assert burrow.json("snapshot", "get", made["id"])["metadata"] == {"a": "b", "c": "d"}
     done = burrow.text("run", "--snapshot", "built:t1", "--", "sh", "-c", "echo $KEY; find . -type f")
     assert done == "value\n./src/a.js\n"
     assert burrow.json("snapshot", "build", tmp_path, "--env", "KEY=value", "--tag", "t1")["unchanged"] is True
