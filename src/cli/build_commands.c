@@ -30,6 +30,7 @@ struct build {
     bool is_excluding[PATTERNS_MAX];
     size_t n_patterns;
     char hash[SHA256_TEXT];
+    uint64_t bytes; // of the archive
 };
 
 static void build_clear(struct build *build)
@@ -180,8 +181,10 @@ static int hash_files(struct build *build, struct burrow_error *err)
     if (tar_send_new(build->directory, wants, build, &tar, err) < 0)
         return -1;
     sha256_init(&hash);
-    while ((got = tar_send_read(tar, bytes, sizeof bytes)) > 0)
+    while ((got = tar_send_read(tar, bytes, sizeof bytes)) > 0) {
         sha256_add(&hash, bytes, (size_t)got);
+        build->bytes += (uint64_t)got;
+    }
     int result =
         got < 0 ? say_fail_sys(err, "read '%s/%s'", build->directory, tar_send_path(tar)) : 0;
     tar_send_free(tar);
@@ -246,7 +249,8 @@ static void on_packed(void *context, uint64_t sent)
 {
     struct packed *packed = context;
 
-    progress_set(packed->progress, sent);
+    // what gzip adds is no reason to say that it is over
+    progress_set(packed->progress, sent < packed->progress->total ? sent : packed->progress->total);
 }
 
 static int send_files(struct build *build, const char *id, struct burrow_error *err)
@@ -261,7 +265,7 @@ static int send_files(struct build *build, const char *id, struct burrow_error *
                                      .read = read_packed,
                                      .on_progress = on_packed,
                                      .context = &packed};
-    progress_init(&progress, "uploading", 0, build->invocation->is_json);
+    progress_init(&progress, "uploading", build->bytes, build->invocation->is_json);
     int result = burrow_send(build->invocation->client, "PUT", path, &body, NULL, err);
     progress_end(&progress);
     tar_send_free(packed.tar);

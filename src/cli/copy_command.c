@@ -159,6 +159,7 @@ static int send_file(struct copying *copying, const char *path, int fd, const st
 struct sending {
     struct tar_send *tar;
     struct copying *copying;
+    const char *local;
     uint64_t sent; // with all parts before this one
 };
 
@@ -172,8 +173,11 @@ static ssize_t read_sending(void *context, void *to, size_t size)
 static void on_sending(void *context, uint64_t sent)
 {
     struct sending *sending = context;
+    struct progress *progress = &sending->copying->progress;
 
-    progress_set(&sending->copying->progress, sending->sent + sent);
+    if (progress_wants_total(progress))
+        progress->total = tar_send_total(sending->local);
+    progress_set(progress, sending->sent + sent);
 }
 
 static int send_parts(struct sending *sending, const char *target, struct burrow_error *err)
@@ -205,7 +209,7 @@ static int send_parts(struct sending *sending, const char *target, struct burrow
 static int send_tree(struct copying *copying, const char *local, const char *path,
                      struct burrow_error *err)
 {
-    struct sending sending = {.copying = copying};
+    struct sending sending = {.copying = copying, .local = local};
     autofree char *target =
         burrow_path("/sandboxes/%s/files/archive?format=tar&path=%s", copying->sandbox, path, NULL);
 

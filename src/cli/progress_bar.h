@@ -14,9 +14,12 @@ struct progress {
     uint64_t done;
     uint64_t since_ms, drawn_ms;
     bool is_shown, is_off;
+    bool has_looked; // for its total, where that takes looking
 };
 
 void progress_init(struct progress *progress, const char *what, uint64_t total, bool is_off);
 void progress_set(struct progress *progress, uint64_t done);
+/* Once, when the line is about to be shown and `total` is not known: somebody may look for it now, and set it. */
+bool progress_wants_total(struct progress *progress);
 /* Takes the line away. */
 void progress_end(struct progress *progress);

@@ -317,3 +317,19 @@ bool tar_send_part(struct tar_send *tar, uint64_t bytes)
     tar->part_sent = 0;
     return true;
 }
+
+uint64_t tar_send_total(const char *directory)
+{
+    struct tar_send *tar = NULL;
+    struct burrow_error ignored;
+    uint64_t total = 0;
+    int result = tar_send_new(directory, NULL, NULL, &tar, &ignored);
+
+    while (result == 0 && tar->depth && (result = next_entry(tar)) == 0) {
+        total += tar->pending.length + tar->left + (tar->fd >= 0 ? tar->padding : 0);
+        tar->pending.length = tar->left = 0;
+        closep(&tar->fd);
+    }
+    tar_send_free(tar);
+    return result < 0 ? 0 : total;
+}

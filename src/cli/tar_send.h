@@ -23,6 +23,8 @@ ssize_t tar_send_read(struct tar_send *tar, void *to, size_t size);
 /* The next part: tar_send_read begins a new archive with what is left, and ends it with the entry by which it has this many bytes (0: with the
  * last). False when nothing is left. Without it all is one archive. */
 bool tar_send_part(struct tar_send *tar, uint64_t bytes);
+/* How many bytes all of it will be; 0: that cannot be said. Opens every file. */
+uint64_t tar_send_total(const char *directory);
 /* Files and bytes so far; which file the failure is about, where one is. */
 uint64_t tar_send_files(const struct tar_send *tar);
 uint64_t tar_send_bytes(const struct tar_send *tar);

@@ -2,10 +2,13 @@
 """Manners of all commands: one JSON value with --json, failures told in sentences, what a terminal is asked and shown, interrupts; options that no other test uses."""
 import json
 import pathlib
+import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -231,6 +234,93 @@ def test_what_takes_long_shows_progress_and_ctrl_c_ends_it(burrow, work, termina
     window.wait_for("ended with 130")
     assert "iB" not in window.wait_for("ended with").split("ended with")[1]
     burrow("exec", work, "--", "test", "!", "-e", "/slow")
+
+
+class Slow(threading.Thread):
+    """A server that gives and takes 200 KiB at a time, ten times a second, until it is let go."""
+
+    STAT = json.dumps({"kind": "file", "mode": "0644", "path": "/x", "sizeBytes": 1 << 30}).encode()
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.is_over = threading.Event()
+        self.start()
+
+    def run(self):
+        try:
+            while True:
+                threading.Thread(target=self.serve, args=(self.socket.accept()[0],), daemon=True).start()
+        except OSError:
+            pass
+
+    def answer(self, peer, body, length=None, status="200 OK"):
+        peer.sendall(f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length or len(body)}\r\n\r\n".encode() + body)
+
+    def serve(self, peer):
+        with peer:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            try:
+                while (head := peer.recv(65536)):
+                    method = head.split()[0]
+                    if b"/stat?" in head:
+                        is_sent = not re.search(rb"path=(%2F|/)x", head)  # what is to be sent is not there yet
+                        self.answer(peer, b'{"title": "none"}' if is_sent else self.STAT, status="404 Not Found" if is_sent else "200 OK")
+                    elif method == b"POST" and b"/import" not in head:
+                        self.answer(peer, b'{"id": "snp_x"}')
+                    else:
+                        self.trickle(peer, method == b"GET")
+            except OSError:
+                pass
+
+    def trickle(self, peer, gives):
+        if gives:
+            self.answer(peer, b"", length=1 << 30)
+        while not self.is_over.wait(0.1):
+            if gives:
+                peer.sendall(b"x" * (200 << 10))
+            else:
+                assert peer.recv(200 << 10)
+
+
+@pytest.fixture
+def slow():
+    server = Slow()
+    yield server
+    server.is_over.set()
+    server.socket.close()
+
+
+@pytest.mark.parametrize("line", ["cp box:/x taken", "fs download box taken.tar.gz --path /x", "cp large box:/y", "fs upload box large", "cp -r tree box:/y", "snapshot import large",
+                                  "snapshot build tree"])
+def test_what_takes_long_tells_how_fast_it_is_and_how_long_it_takes(slow, terminal, tmp_path, line):
+    (tmp_path / "tree").mkdir()
+    for place in ("large", "tree/" + "with-a-name-that-is-longer-than-a-terminal-" * 3):
+        with (tmp_path / place).open("wb") as file:
+            file.truncate(64 << 20)
+    (tmp_path / "tree/agentuity-snapshot.yaml").write_text("version: 1\nruntime: base:latest\nfiles:\n  - 'with*'\n")
+    window = terminal(f"cd $PLACE && exec burrow {line}", BURROW_URL=slow.url, PLACE=str(tmp_path))
+    screen = window.wait_for(" left")
+    shown = [row for row in screen.splitlines() if " left" in row]
+    assert len(shown) == 1 and re.search(r"\[[# ]{24}\] [\d.]+ [KM]?i?B of [\d.]+ [MG]iB  [\d.]+ [KM]?i?B/s  .*[\dsmh] left$", shown[0]), screen
+    window.type("C-c")
+    window.wait_for("ended with 130")
+    assert not list(tmp_path.glob("taken*"))
+
+
+def test_a_bar_stays_in_its_line(slow, terminal, tmp_path):
+    name = "long-" * 40
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(64 << 20)
+    window = terminal(f"cd $PLACE && exec burrow cp {name} box:/y", BURROW_URL=slow.url, PLACE=str(tmp_path))
+    seen, deadline = set(), time.monotonic() + PATIENCE
+    while len(seen) < 4:  # it is drawn again and again
+        assert time.monotonic() < deadline, seen
+        seen |= set(re.findall(r"\] (\S+ \S+) of", window.screen()))
+    assert 1 < window.screen().count("long-") < 20, window.screen()
+    window.type("C-c")
+    window.wait_for("ended with 130")
 
 
 # ---- options that no other test uses ----
