@@ -5,7 +5,6 @@
 #include "base/auto.h"
 #include "base/fd.h"
 #include "cli/listing.h"
-#include "cli/endpoint.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
 #include "cli/remote_run.h"
@@ -26,15 +25,29 @@
 #define PIECE 16384
 #define EOF_STEP_MS 250 // between ends of input
 
-static int resized[2] = {-1, -1};
+static int signal_pipe[2] = {-1, -1};
 
-static void on_resize(int number)
+static void on_signal(int number)
 {
     int saved = errno;
+    char byte = (char)number;
 
-    (void)number;
-    (void)!write(resized[1], "", 1);
+    (void)!write(signal_pipe[1], &byte, 1);
     errno = saved;
+}
+
+/* The terminal is given back before a signal ends this; the second one is not waited for. */
+static void take_signals(void)
+{
+    static const int ending[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
+
+    (void)sigaction(SIGWINCH, &action, NULL);
+    action.sa_flags |= (int)SA_RESETHAND;
+    for (size_t i = 0; i < ARRAY_SIZE(ending); i++) {
+        if (sigaction(ending[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            (void)sigaction(ending[i], &action, NULL);
+    }
 }
 
 struct attached {
@@ -44,6 +57,7 @@ struct attached {
     bool is_first_seen; // the first of the two keys was typed
     bool has_left, is_over, is_input_over;
     int exit_code;
+    int ended_by; // a signal that came from outside; 0: none
 };
 
 /* Without the keys that leave; true: both were typed. */
@@ -88,11 +102,23 @@ static int send_input(struct attached *attached, struct burrow_error *err)
 static int send_size(struct attached *attached, struct burrow_error *err)
 {
     uint16_t rows, cols;
-    char byte[64];
 
-    (void)!read(resized[0], byte, sizeof byte);
     terminal_size(STDIN_FILENO, &rows, &cols);
     return burrow_socket_resize(attached->socket, rows, cols, err);
+}
+
+static int read_signals(struct attached *attached, struct burrow_error *err)
+{
+    char numbers[64];
+    ssize_t n = read(signal_pipe[0], numbers, sizeof numbers);
+    bool is_resized = false;
+
+    for (ssize_t i = 0; i < n; i++) {
+        is_resized |= numbers[i] == SIGWINCH;
+        if (numbers[i] != SIGWINCH)
+            attached->ended_by = numbers[i];
+    }
+    return is_resized && !attached->ended_by ? send_size(attached, err) : 0;
 }
 
 /* What is there of it; the rest comes with the next turn. */
@@ -119,7 +145,7 @@ static int take_events(struct attached *attached, struct burrow_error *err)
 
 static int relay(struct attached *attached, struct burrow_error *err)
 {
-    while (!attached->is_over && !attached->has_left) {
+    while (!attached->is_over && !attached->has_left && !attached->ended_by) {
         if (take_events(attached, err) < 0)
             return -1;
         if (attached->is_over)
@@ -127,7 +153,7 @@ static int relay(struct attached *attached, struct burrow_error *err)
         struct pollfd fds[] = {
             {.fd = burrow_socket_fd(attached->socket), .events = POLLIN},
             {.fd = attached->is_input_over ? -1 : STDIN_FILENO, .events = POLLIN},
-            {.fd = resized[0], .events = POLLIN},
+            {.fd = signal_pipe[0], .events = POLLIN},
         };
         int got = poll(fds, 3, attached->is_input_over ? EOF_STEP_MS : -1);
         if (got < 0 && errno != EINTR)
@@ -136,7 +162,7 @@ static int relay(struct attached *attached, struct burrow_error *err)
         if (got == 0 && burrow_socket_close_input(attached->socket, err) < 0)
             return -1;
         if ((fds[1].revents && send_input(attached, err) < 0) ||
-            (fds[2].revents && send_size(attached, err) < 0))
+            (fds[2].revents && read_signals(attached, err) < 0))
             return -1;
     }
     return 0;
@@ -187,11 +213,11 @@ static bool is_execution(const char *text)
 
 static int tell_end(const struct attached *attached, const char *id, const char *sandbox)
 {
-    if (attached->has_left) {
+    if (attached->has_left || (attached->ended_by && attached->has_keys))
         (void)fprintf(stderr, "\r\nburrow: left %s; it goes on. To come back: burrow attach %s\n",
                       id, id);
-        return 0;
-    }
+    if (attached->has_left || attached->ended_by)
+        return attached->ended_by ? EXIT_SIGNAL + attached->ended_by : 0;
     if (attached->has_keys)
         (void)fprintf(stderr, "\r\nburrow: the terminal%s%s has ended\n", *sandbox ? " in " : "",
                       sandbox);
@@ -207,19 +233,17 @@ int attach_terminal(struct invocation *invocation, const char *what, bool can_le
                                 .has_keys = can_leave && isatty(STDIN_FILENO)};
     autoterminal terminal = {0};
     struct error error = {0};
-    struct sigaction action = {.sa_handler = on_resize, .sa_flags = SA_RESTART};
 
     if (is_new && start(invocation, what, &answer, err) < 0)
         return -1;
     const char *id = is_new ? burrow_text(burrow_get(burrow_answer_value(answer), "id")) : what;
     if (burrow_attach(invocation->client, id, NULL, &attached.socket, err) < 0)
         return -1;
-    if (pipe2(resized, O_CLOEXEC | O_NONBLOCK) < 0) {
+    if (pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
         burrow_socket_close(attached.socket);
         return say_fail_sys(err, "make a pipe");
     }
-    endpoint_give_signals_back();
-    (void)sigaction(SIGWINCH, &action, NULL);
+    take_signals();
     if (attached.has_keys && is_new)
         (void)fprintf(stderr, "burrow: Ctrl-P Ctrl-Q leaves; the terminal goes on (%s)\n", id);
     if (terminal_make_raw(&terminal, STDIN_FILENO, &error) < 0) {

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import time
 
@@ -133,3 +134,20 @@ def test_top_tells_what_is_used(burrow, work, terminal):  # noqa: F811
     window.wait_for("ended with")
     burrow("delete", "came-later", "--confirm")
     burrow("job", "destroy", work, job["id"])
+
+
+def test_a_terminated_attach_gives_the_terminal_back(terminal, burrow, work):  # noqa: F811
+    window = terminal("attach", work)
+    window.wait_for("Ctrl-P Ctrl-Q leaves")
+    window.wait_for_prompt("#")
+    [pane] = window.run("list-panes", "-F", "#{pane_pid} #{pane_tty}").splitlines()
+    shell, tty = pane.split()
+    [pid] = subprocess.run(["ps", "-o", "pid=", "--ppid", shell], capture_output=True, text=True, check=True).stdout.split()
+    assert "-icanon" in subprocess.run(["stty", "-aF", tty], capture_output=True, text=True, check=True).stdout.split()
+    os.kill(int(pid), signal.SIGTERM)
+    left = window.wait_for("ended with 143")
+    settings = subprocess.run(["stty", "-aF", tty], capture_output=True, text=True, check=True).stdout.replace(";", " ").split()
+    assert {"icanon", "echo", "isig", "opost"} <= set(settings), settings
+    id = left.split("To come back: burrow attach ")[1].split()[0]
+    assert burrow.json("execution", "get", id)["state"] == "running"
+    burrow("execution", "stop", id, "--force")
