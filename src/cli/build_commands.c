@@ -340,8 +340,8 @@ static int build_snapshot(struct invocation *invocation, struct burrow_error *er
     if (read_document(&build, err) < 0 || read_patterns(&build, err) < 0 ||
         hash_files(&build, err) < 0)
         return -1;
-    if (invocation->is_public && !say_confirm(invocation->is_confirmed || invocation->is_json,
-                                              "Publish this snapshot to all organisations?"))
+    if (invocation->is_public &&
+        !say_confirm(invocation->is_confirmed, "Publish this snapshot to all organisations?"))
         return say_fail(err, BURROW_CANCELLED, "nothing was built");
     if (begin(&build, &begun, err) < 0)
         return -1;

@@ -257,8 +257,7 @@ static int delete (struct invocation *invocation, struct burrow_error *err)
     json_list_begin(&json);
     for (unsigned i = 0; i < invocation->n_operands; i++) {
         const char *id = invocation->operands[i];
-        if (!say_confirm(invocation->is_confirmed || invocation->is_json,
-                         "Delete sandbox '%s' and all its files?", id))
+        if (!say_confirm(invocation->is_confirmed, "Delete sandbox '%s' and all its files?", id))
             return say_fail(err, BURROW_CANCELLED, "sandbox '%s' stays", id);
         if (burrow_sandbox_delete(invocation->client, id, err) < 0)
             return -1;

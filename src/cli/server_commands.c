@@ -264,7 +264,7 @@ static int system_prune(struct invocation *invocation, struct burrow_error *err)
     autoanswer answer = NULL;
 
     if (!invocation->is_dry_run &&
-        !say_confirm(invocation->is_confirmed || invocation->is_json, "Remove what nothing uses?"))
+        !say_confirm(invocation->is_confirmed, "Remove what nothing uses?"))
         return say_fail(err, BURROW_CANCELLED, "nothing was removed");
     if (burrow_ask(invocation->client, "POST", "/system/prune",
                    invocation->is_dry_run ? "{\"dryRun\":true}" : "{}", &answer, err) < 0)

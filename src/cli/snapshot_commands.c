@@ -188,7 +188,7 @@ static int delete_snapshot(struct invocation *invocation, struct burrow_error *e
 {
     const char *id = invocation->operands[0];
 
-    if (!say_confirm(invocation->is_confirmed || invocation->is_json, "Delete snapshot '%s'?", id))
+    if (!say_confirm(invocation->is_confirmed, "Delete snapshot '%s'?", id))
         return say_fail(err, BURROW_CANCELLED, "snapshot '%s' stays", id);
     if (burrow_snapshot_delete(invocation->client, id, err) < 0)
         return -1;
@@ -292,8 +292,7 @@ static int delete_checkpoint(struct invocation *invocation, struct burrow_error 
                                       invocation->operands[1], NULL);
     autofree char *sentence = xasprintf("deleted checkpoint %s", invocation->operands[1]);
 
-    if (!say_confirm(invocation->is_confirmed || invocation->is_json, "Delete checkpoint '%s'?",
-                     invocation->operands[1]))
+    if (!say_confirm(invocation->is_confirmed, "Delete checkpoint '%s'?", invocation->operands[1]))
         return say_fail(err, BURROW_CANCELLED, "checkpoint '%s' stays", invocation->operands[1]);
     return columns_act(invocation, "DELETE", path, NULL, sentence, err);
 }

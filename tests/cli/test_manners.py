@@ -218,6 +218,29 @@ def test_a_terminal_is_asked_before_something_is_deleted(burrow, terminal):
     terminal("burrow delete unasked --confirm").wait_for("ended with 0")
 
 
+def test_each_deletion_is_asked_about(burrow, work, terminal, tmp_path):
+    """Also where the answer is to be JSON: the question is on standard error."""
+    burrow("checkpoint", "create", work, "kept")
+    snapshot = burrow.json("snapshot", "create", work, "--name", "kept", "--tag", "kept")["id"]
+    (tmp_path / "agentuity-snapshot.yaml").write_text("version: 1\nruntime: base:latest\nname: never-published\n")
+    for line, question in ((f"delete {work} --json", f"Delete sandbox '{work}' and all its files?"), ("snapshot delete kept:kept", "Delete snapshot 'kept:kept'?"),
+                           (f"checkpoint delete {work} kept", "Delete checkpoint 'kept'?"), ("system prune --json", "Remove what nothing uses?"),
+                           ("snapshot build $PLACE --public", "Publish this snapshot to all organisations?")):
+        window = terminal(f"burrow {line}", PLACE=str(tmp_path))
+        window.wait_for(f"{question} [y/N]")
+        window.type("Enter")
+        window.wait_for("ended with 130")
+    assert burrow.json("get", work)["state"] in ("idle", "running") and burrow.json("snapshot", "get", snapshot)["id"] == snapshot
+    assert [one["name"] for one in burrow.json("checkpoint", "list", work)] == ["kept"]
+    assert not [one for one in burrow.json("snapshot", "list") if one.get("name") == "never-published"]
+    window = terminal(f"burrow checkpoint delete {work} kept")
+    window.wait_for("[y/N]")
+    window.type("C-c")
+    window.wait_for("ended with 130")
+    burrow("checkpoint", "delete", work, "kept")
+    burrow("snapshot", "delete", snapshot)
+
+
 def test_colours_are_for_terminals_that_want_them(burrow, work, terminal):
     assert b"\x1b" not in burrow("list").stdout
     for more, has_colours in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
