@@ -97,6 +97,7 @@ struct line {
     int count;
     const char *written; // the part of the last one that an offer begins with
     const char *before;  // "--runtime=", or ""
+    const char *sandbox; // the first operand, once there is one
 };
 
 /* Texts of a server are offered only if a shell takes them for plain words. */
@@ -228,13 +229,20 @@ static void read_where(const struct line *line, struct invocation *invocation)
 }
 
 struct source {
-    const char *argument, *path, *names[3], *what; // `what`: the field that tells about it
+    const char *argument;
+    const char *path;            // %s: the sandbox that the line is about
+    const char *names[4], *what; // `what`: the field that tells about it
 };
+#define CHECKPOINTS "/sandboxes/%s/checkpoints", {"name", "id"}, "createdAt"
 static const struct source sources[] = {
     {"SANDBOX", "/sandboxes?limit=100", {"name", "id"}, "state"},
-    {"SNAPSHOT", "/snapshots?limit=100", {"tag", "id"}, "createdAt"},
+    {"SNAPSHOT", "/snapshots?limit=100", {"name", "tag", "id"}, "createdAt"},
     {"RUNTIME", "/runtimes?limit=100", {"name"}, "description"},
     {"EXECUTION", "/executions?limit=100", {"id"}, "state"},
+    {"JOB", "/sandboxes/%s/executions?limit=100&kind=job", {"id"}, "state"},
+    {"CHECKPOINT", CHECKPOINTS},
+    {"FROM", CHECKPOINTS},
+    {"TO", CHECKPOINTS},
 };
 
 static void offer_items(const struct line *line, const struct source *source,
@@ -255,12 +263,17 @@ static void offer_from_server(const struct line *line, const struct source *sour
     struct invocation invocation;
     struct burrow_error err = {0};
     autoanswer answer = NULL;
+    bool is_inside = strstr(source->path, "%s") != NULL;
 
+    if (is_inside && !line->sandbox)
+        return;
+    autofree char *path =
+        is_inside ? burrow_path(source->path, line->sandbox, NULL) : xstrdup(source->path);
     invocation_init(&invocation, NULL);
     read_where(line, &invocation);
     if (endpoint_connect(&invocation, ENDPOINT_LOOK, &err) == 0) {
         burrow_set_timeout(invocation.client, ANSWER_MS);
-        if (burrow_ask(invocation.client, "GET", source->path, NULL, &answer, &err) == 0)
+        if (burrow_ask(invocation.client, "GET", path, NULL, &answer, &err) == 0)
             offer_items(line, source, burrow_get(burrow_answer_value(answer), "items"));
     }
     invocation_clear(&invocation);
@@ -292,11 +305,27 @@ static const struct option_row *row_of(const struct option_set *set, const char 
     return NULL;
 }
 
+/* "SANDBOX...", and each word of "SANDBOX|EXECUTION". */
+static bool is_named(const struct source *source, const char *argument, size_t length)
+{
+    size_t size = strlen(source->argument);
+
+    for (const char *end = argument + length;; argument++) {
+        size_t word = strcspn(argument, "|[].: ");
+        if (argument + word > end)
+            word = (size_t)(end - argument);
+        if (word == size && memcmp(argument, source->argument, size) == 0)
+            return true;
+        argument += word;
+        if (argument >= end || *argument != '|')
+            return false;
+    }
+}
+
 static void offer_for(const struct line *line, const char *argument, size_t length)
 {
     for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-        size_t size = strlen(sources[i].argument);
-        if (length >= size && strncmp(argument, sources[i].argument, size) == 0)
+        if (is_named(&sources[i], argument, length))
             offer_from_server(line, &sources[i]);
     }
     for (size_t i = 0; length == 5 && strncmp(argument, "SHELL", 5) == 0 && i < ARRAY_SIZE(shells);
@@ -340,7 +369,8 @@ static void complete_command(struct line *line, const struct cli_command *comman
         if (strcmp(word, "--") == 0)
             return; // a command of the sandbox
         if (word[0] != '-' || !word[1]) {
-            operands++;
+            if (operands++ == 0)
+                line->sandbox = word;
             continue;
         }
         const struct option_row *row = strchr(word, '=') ? NULL : row_of(set, word);
@@ -354,7 +384,7 @@ static void complete_command(struct line *line, const struct cli_command *comman
         equals && line->written[0] == '-' ? row_of(set, line->written) : NULL;
     if (row) {
         autofree char *before = xstrndup(line->written, (size_t)(equals - line->written) + 1);
-        struct line value = {line->words, line->count, equals + 1, before};
+        struct line value = {line->words, line->count, equals + 1, before, line->sandbox};
         offer_value(&value, row);
     } else if (line->written[0] == '-') {
         offer_options(line, set);
@@ -416,7 +446,7 @@ static void complete(struct line *line)
 
 int cli_complete(int argc, char **argv)
 {
-    struct line line = {argv + 1, argc - 1, "", ""};
+    struct line line = {argv + 1, argc - 1, "", "", NULL};
 
     if (line.count < 1)
         return EXIT_DONE;

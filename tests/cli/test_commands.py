@@ -745,6 +745,19 @@ def test_shells_complete_what_the_server_has(burrow, work):
     assert offered("fs", "ls", sandbox[:-1]) == [sandbox] and work not in offered("fs", "ls", "work", "")
     assert work in offered("delete", "other", "wo") and "base:latest" in offered("create", "--runtime", "ba")
     assert offered("create", "--runtime=base:l") == ["--runtime=base:latest"]
+    # what is in the sandbox of the line; and all of what may stand at a place
+    burrow("checkpoint", "create", work, "marked")
+    snapshot = burrow.json("snapshot", "create", work, "--name", "offered", "--tag", "v9")["id"]
+    job = burrow.json("job", "create", work, "--", "true")["id"]
+    for words in (["checkpoint", "restore", work, ""], ["ckpt", "delete", work, "--confirm", "mar"], ["diff", work, ""], ["diff", work, "marked", ""], ["diff", work, "--from", ""]):
+        assert "marked" in offered(*words), words
+    assert job in offered("job", "logs", work, "") and job in offered("sb", "job", "get", work, job[:-2])
+    assert {snapshot, "offered", "v9"} <= set(offered("snapshot", "get", "")) and offered("run", "--snapshot", "offe") == ["offered"]
+    for command in ("wait", "logs", "attach"):
+        assert {work, job} <= set(offered(command, "")), command
+    assert offered("checkpoint", "restore", "nobody", "") == []
+    burrow("checkpoint", "delete", work, "marked", "--confirm")
+    burrow("snapshot", "delete", snapshot, "--confirm")
 
 
 # ---- run through a server ----
