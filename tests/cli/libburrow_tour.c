@@ -3,10 +3,13 @@
 #define _GNU_SOURCE
 #include <burrow.h>
 
+#include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define WANT(claim)                                                                                \
@@ -144,6 +147,138 @@ static void sent_ahead(struct burrow_client *client, const char *sandbox)
     free(path);
 }
 
+/* Until it has said so, or ended. */
+static void await_text(struct burrow_socket *socket, const char *text)
+{
+    char seen[4096] = "";
+    struct burrow_event event;
+
+    while (!strstr(seen, text)) {
+        WANT(burrow_socket_next(socket, 60000, &event, &err) == 1);
+        WANT(event.kind == BURROW_MESSAGE_STARTED || event.kind == BURROW_MESSAGE_OUTPUT);
+        if (event.kind == BURROW_MESSAGE_OUTPUT)
+            (void)snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%.*s",
+                           (int)event.length, (const char *)event.data);
+    }
+}
+
+/* A terminal over a WebSocket: input, its size, leaving, coming back to what it showed, its end. */
+static void terminals(struct burrow_client *client, const char *sandbox)
+{
+    struct burrow_socket *socket = NULL;
+    struct burrow_answer *answer = NULL;
+    struct burrow_event event = {0};
+    char id[BURROW_ID];
+    int got;
+    char *path = burrow_path("/sandboxes/%s/executions", sandbox, NULL);
+
+    WANT(burrow_ask(client, "POST", path,
+                    "{\"command\":[\"sh\"],\"terminal\":{\"rows\":20,\"cols\":70}}", &answer,
+                    &err) == 0);
+    (void)snprintf(id, sizeof id, "%s", burrow_text(burrow_get(burrow_answer_value(answer), "id")));
+    burrow_answer_free(answer);
+    free(path);
+    WANT(burrow_attach(client, id, NULL, &socket, &err) == 0 && burrow_socket_fd(socket) >= 0);
+    WANT(burrow_socket_input(socket, "stty size\n", 10, &err) == 0);
+    await_text(socket, "20 70");
+    WANT(burrow_socket_resize(socket, 33, 44, &err) == 0);
+    WANT(burrow_socket_input(socket, "stty size\n", 10, &err) == 0);
+    await_text(socket, "33 44");
+    while ((got = burrow_socket_next(socket, 50, &event, &err)) == 1) // the prompt
+        continue;
+    WANT(got == 0); // nothing comes, and that is no failure
+    burrow_socket_close(socket);
+    WANT(burrow_attach(client, id, NULL, &socket, &err) == 0);
+    await_text(socket, "33 44"); // what was shown before
+    WANT(burrow_socket_input(socket, "exit 6\n", 7, &err) == 0);
+    while ((got = burrow_socket_next(socket, 60000, &event, &err)) == 1 &&
+           event.kind != BURROW_MESSAGE_EXIT)
+        continue;
+    WANT(got == 1 && burrow_integer(burrow_get(event.value, "exitCode"), -1) == 6);
+    burrow_socket_close(socket);
+    WANT(burrow_attach(client, "exe_nothing", NULL, &socket, &err) < 0);
+    WANT(err.kind == BURROW_NOT_FOUND);
+}
+
+/* Input that is sent piece by piece beside the output, which is polled for. */
+static void uploads(struct burrow_client *client, const char *sandbox)
+{
+    struct burrow_upload *upload = NULL;
+    struct burrow_stream *stream = NULL;
+    const struct burrow_value *record = NULL;
+    char seen[100] = "";
+    int got, n_waits = 0;
+    struct burrow_answer *answer = NULL;
+    char *path = burrow_path("/sandboxes/%s/executions", sandbox, NULL);
+
+    WANT(burrow_ask(client, "POST", path, "{\"command\":[\"cat\"],\"keepStdinOpen\":true}", &answer,
+                    &err) == 0);
+    free(path);
+    const char *id = burrow_text(burrow_get(burrow_answer_value(answer), "id"));
+    path = burrow_path("/executions/%s/output?follow=true", id, NULL);
+    WANT(burrow_stream_open(client, "GET", path, "application/x-ndjson", NULL, &stream, &err) == 0);
+    free(path);
+    path = burrow_path("/executions/%s/stdin?close=true", id, NULL);
+    WANT(burrow_upload_open(client, "POST", path, &upload, &err) == 0);
+    WANT(burrow_upload_send(upload, "piece", 5, &err) == 5);
+    while (burrow_upload_is_full(upload)) {
+        struct pollfd fd = {.fd = burrow_upload_fd(upload), .events = POLLOUT};
+        WANT(poll(&fd, 1, 60000) == 1 && burrow_upload_send(upload, "", 0, &err) == 0);
+    }
+    while (!strstr(seen, "piece")) { // before the input has ended
+        while ((got = burrow_stream_next_now(stream, &record, &err)) == 2) {
+            struct pollfd fd = {.fd = burrow_stream_fd(stream), .events = POLLIN};
+            n_waits++;
+            WANT(burrow_stream_is_ready(stream) || poll(&fd, 1, 60000) == 1);
+        }
+        WANT(got == 1);
+        const char *text = burrow_text(burrow_get(record, "data.text"));
+        (void)snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s", text ? text : "");
+    }
+    while ((got = burrow_upload_finish(upload, &err)) == 0) {
+        struct pollfd fd = {.fd = burrow_upload_fd(upload), .events = POLLOUT};
+        WANT(poll(&fd, 1, 60000) == 1);
+    }
+    WANT(got == 1);
+    while ((got = burrow_stream_next(stream, &record, &err)) == 1)
+        continue;
+    WANT(got == 0 && strcmp(seen, "piece") == 0 && n_waits < 1000);
+    burrow_upload_close(upload);
+    burrow_stream_close(stream);
+    burrow_answer_free(answer);
+    free(path);
+}
+
+/* Who listens and says nothing; who hangs up in the middle of an answer. */
+static void patience(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char url[64], head[4096];
+    struct burrow_client *client = NULL;
+    struct burrow_stream *stream = NULL;
+    struct burrow_answer *answer = NULL;
+
+    WANT(bind(listener, (struct sockaddr *)&address, length) == 0 && listen(listener, 4) == 0);
+    WANT(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(address.sin_port));
+    const struct burrow_options options = {.url = url, .timeout_ms = 100};
+    WANT(burrow_open(&options, &client, &err) == 0);
+    WANT(burrow_ask(client, "GET", "/sandboxes", NULL, &answer, &err) < 0 && !answer);
+    WANT(err.kind == BURROW_TIMEOUT && err.status == 0 && *err.text);
+    (void)close(accept(listener, NULL, NULL));
+    burrow_set_timeout(client, 60000);
+    WANT(burrow_send_ahead(client, "GET", "/sandboxes", NULL, &stream, &err) == 0);
+    int peer = accept(listener, NULL, NULL);
+    WANT(read(peer, head, sizeof head) > 0);
+    WANT(dprintf(peer, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{") > 0);
+    (void)close(peer);
+    WANT(burrow_finish(stream, &answer, &err) < 0 && err.kind == BURROW_BROKEN && !answer);
+    burrow_close(client);
+    (void)close(listener);
+}
+
 static void snapshots(struct burrow_client *client, const char *sandbox)
 {
     const char *const look[] = {"cat", "/kept", NULL}, *const keep[] = {"sh", "-c", "echo k >/kept",
@@ -228,6 +363,9 @@ int main(void)
     commands(client, "tour");
     streams(client, id);
     sent_ahead(client, id);
+    terminals(client, id);
+    uploads(client, id);
+    patience();
     snapshots(client, id);
     WANT(burrow_sandbox_pause(client, id, &err) == 0 &&
          burrow_sandbox_resume(client, id, &err) == 0);

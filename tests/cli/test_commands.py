@@ -106,11 +106,40 @@ def test_a_sandbox_is_made_listed_told_of_and_deleted(burrow):
     assert "there is no sandbox 'one'" in burrow.error("get", "one", code=3)
 
 
-def test_an_order_that_is_not_the_servers(burrow, work):
-    burrow("create", "--name", "a-first", "--quiet")
-    names = [item["name"] for item in burrow.json("list", "--sort", "name", "--direction", "asc")]
-    assert names == sorted(names) and "a-first" in names
-    burrow("delete", "a-first")
+def test_lists_have_orders_pages_and_filters(burrow, work):
+    """Made in one order, named in another, used by a third."""
+    made = {}
+    for name, project, commands in (("b-second", "p1", 2), ("c-third", "p2", 0), ("a-first", "p1", 1)):
+        made[name] = burrow.text("create", "--name", name, "--project-id", project, "--label", "list=own", "--on-idle", "pause", "--quiet").strip()
+        for _ in range(commands):
+            burrow("exec", name, "--", "true")
+
+    def names(*words):
+        return [item["name"] for item in burrow.json("list", "--selector", "list=own", *words)]
+    assert names() == ["a-first", "c-third", "b-second"] == names("--sort=created", "--direction=desc")
+    assert names("--limit", "2") == ["a-first", "c-third"] and names("--limit", "1", "--offset", "1") == ["c-third"] and names("--offset", "3") == []
+    for field, order in (("name", ["a-first", "b-second", "c-third"]), ("created", ["b-second", "c-third", "a-first"]),
+                         ("execution_count", ["c-third", "a-first", "b-second"])):
+        assert names("--sort", field, "--direction", "asc") == order and names("--sort", field) == order[::-1], field
+    assert names("--sort", "name", "--direction", "asc", "--limit", "1", "--offset", "2") == ["c-third"]
+    burrow("pause", "b-second")
+    assert names("--sort", "status", "--direction", "desc")[0] == "b-second" == names("--sort", "updated")[0]
+    assert names("--project-id", "p2") == ["c-third"] and len(names("--project-id", "p2", "--all")) == 3
+    assert names("--status", "paused") == ["b-second"] == names("--status", "suspended")
+    burrow("delete", *made)
+
+
+def test_tables_are_aligned(burrow, work):
+    burrow("create", "--name", "a-name-that-is-rather-long", "--idle-timeout", "0")
+    head, *rows = burrow.text("list").splitlines()
+    ends = [found.end() for found in re.finditer(r"\S+", head)]
+    starts = [found.start() for found in re.finditer(r"\S+", head)]
+    assert len(rows) >= 2
+    for row in rows:
+        for start in starts[:-1]:
+            assert row[start] != " " and row[max(start - 2, 0):start].strip() == "", (head, row)
+        assert len(row) == ends[-1] and row[-1].isdigit(), row  # numbers end where their head does
+    burrow("delete", "a-name-that-is-rather-long")
 
 
 def test_env_events_wait_and_fork(burrow, work):
@@ -151,6 +180,19 @@ def test_exec_has_output_input_and_the_exit_code(burrow, work):
     burrow("exec", work, "--", "no-such-program", code=127)
     assert "there is no sandbox" in burrow.error("exec", "nope", "--", "true", code=125)
     assert "needs a command" in burrow.error("exec", work, code=2)
+
+
+@pytest.mark.parametrize("words", [["exec", "work"], ["run"]])
+def test_input_and_output_go_on_as_they_come(burrow, work, words):
+    """Also where no line ends."""
+    with subprocess.Popen([BURROW, *words, "--", "sh", "-c", "printf ready; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=burrow.environment) as process:
+        assert os.read(process.stdout.fileno(), 100) == b"ready"
+        for piece in (b"one", b"two\n"):
+            process.stdin.write(piece)
+            process.stdin.flush()
+            assert os.read(process.stdout.fileno(), 100) == piece
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
 
 
 def test_bytes_go_through_as_they_are(burrow, work):
@@ -533,6 +575,19 @@ def test_where_a_sandbox_may_connect_to(burrow):
         burrow("delete", "netted", "--confirm")
 
 
+def test_where_a_sandbox_wanted_to_go_is_listed(burrow):
+    burrow("create", "--name", "curious", "--idle-timeout", "0", "--allow", "9.9.9.0/24:443")
+    try:
+        burrow("exec", "curious", "--", "bash", "-c", "trap '' PIPE; (echo >/dev/tcp/9.9.8.1/4321) 2>&-; true")
+        servers.until(lambda: burrow.json("network", "observe", "curious")["refused"], "the refusal to be on record")
+        [seen] = burrow.json("network", "observe", "curious")["refused"]
+        assert (seen["host"], seen["port"], seen["protocol"]) == ("9.9.8.1", 4321, "tcp") and seen["attempts"] >= 1
+        head, *rows = burrow.text("network", "observe", "curious").split("Let through")[0].splitlines()
+        assert head == "Refused:" and rows[0].split()[:4] == ["HOST", "PORT", "PROTOCOL", "ATTEMPTS"] and rows[1].split()[:3] == ["9.9.8.1", "4321", "tcp"]
+    finally:
+        burrow("delete", "curious", "--confirm")
+
+
 def test_ports_are_exposed_listed_and_shut(burrow):
     burrow("create", "--name", "ported", "--idle-timeout", "0", "--port", "3000")
     try:
@@ -655,6 +710,8 @@ def test_a_server_is_started_in_the_background_and_ends_by_itself(tmp_path):
     found = re.findall(r"pid=(\d+)", (data / "server.log").read_text())
     try:
         assert found, (data / "server.log").read_text()
+        words = pathlib.Path(f"/proc/{found[0]}/cmdline").read_text().split("\0")
+        assert words[words.index("--end-when-quiet") + 1] == "10m"  # what that does: test_a_quiet_server_ends
     finally:
         for pid in found:
             end_process(int(pid))
@@ -700,6 +757,14 @@ def test_a_quiet_server_ends(tmp_path_factory):
     try:
         server.launch()
         assert server.process.wait(PATIENCE) == 0 and "signal=quiet" in server.log
+        server.options = ["--end-when-quiet", "3s"]
+        server.start()
+        burrow = Cli(tmp_path_factory.mktemp("quiet-home"), BURROW_DATA=str(server.data))
+        burrow("create", "--name", "kept", "--idle-timeout", "0")
+        with pytest.raises(subprocess.TimeoutExpired):  # as long as there is a sandbox
+            server.process.wait(8)
+        burrow("delete", "kept")
+        assert server.process.wait(PATIENCE) == 0 and "signal=quiet" in server.log
     finally:
         server.abandon()
 
@@ -732,8 +797,7 @@ def test_every_command_has_help_with_examples():
     assert len(all_commands) > 40
     for words in all_commands:
         text = subprocess.run([BURROW, *words, "--help"], capture_output=True, text=True, check=True).stdout
-        if words[0] not in ("key",):
-            assert "examples:" in text and "$ " in text, words
+        assert "examples:" in text and "$ " in text, words
         assert text == subprocess.run([BURROW, "help", *words], capture_output=True, text=True).stdout or words[0] in ("key", "runtime"), words
 
 

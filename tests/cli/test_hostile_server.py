@@ -171,6 +171,20 @@ def test_an_answer_that_never_begins_or_ends_is_given_up(against, answer):
     assert code == 5 and b"not HTTP" in error, (code, error)
 
 
+@pytest.mark.parametrize("words", [["cp", "--timeout", "300ms", "box:/x", "f"], ["fs", "cp", "-r", "--timeout", "300ms", "box:/x", "f"]])
+def test_a_copy_that_stands_still_is_given_up_in_time(against, tmp_path, words):
+    still = threading.Event()
+
+    def pieces():
+        yield b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: 100000\r\n\r\nbegun"
+        still.wait(PATIENCE)
+    answer = stat_then(None, "directory" if "-r" in words else "file")
+    code, _, error = against(lambda head: answer(head) or pieces(), *words)
+    still.set()
+    assert code == 124 and error.startswith(b"burrow: "), (code, error)
+    assert not (tmp_path / "f").is_file()
+
+
 def test_what_is_packed_is_not_unpacked(against):
     import gzip
     bomb = gzip.compress(b"[" + b"0," * (32 << 20) + b"0]")
@@ -188,9 +202,9 @@ def stat_then(answer, kind):
 
 def test_a_file_that_is_cut_off_replaces_none(against, tmp_path):
     (tmp_path / "f").write_text("mine")
-    for words in (["fs", "cp", "box:/x", "f"], ["fs", "download", "box", "f"], ["snapshot", "export", "snp", "f", "--force"], ["snapshot", "export", "snp", "f"]):
+    for words in (["fs", "cp", "box:/x", "f"], ["fs", "download", "box", "f"], ["snapshot", "export", "snp", "f"]):
         code, _, error = against(stat_then(http(b"half", type="application/octet-stream", length=1 << 40), "file"), *words)
-        assert code != 0 and (tmp_path / "f").read_text() == "mine", (words, error)
+        assert code == 5 and (tmp_path / "f").read_text() == "mine", (words, error)
     assert sorted(path.name for path in tmp_path.iterdir() if "burrow" in path.name) == []
 
 

@@ -80,6 +80,17 @@ def test_run_and_serve_have_the_same_limits():
     assert defaults("run") == defaults("serve") == {"memory": "512Mi", "cpu": "1", "disk": "2Gi", "max-processes": "512"}
 
 
+def test_exit_codes_are_those_of_the_program():
+    """Of burrow itself; what run adds for commands is in its own page."""
+    named = dict(re.findall(r"^    (EXIT_\w+) = (\d+),", (TOP / "src/cli/exit.h").read_text(), re.M))
+    told = set(re.findall(r"^\|\s+(\d+)$", page("burrow").split("# EXIT STATUS")[1], re.M))
+    of_commands = {"EXIT_NOT_RUN", "EXIT_NOT_FOUND", "EXIT_SIGNAL"}
+    assert {code for name, code in named.items() if name not in of_commands} | {str(128 + 13)} == told
+    status = page("burrow-run").split("# EXIT STATUS")[1]
+    for name in of_commands | {"EXIT_TIMEOUT", "EXIT_BURROW"}:
+        assert named[name] in status, name
+
+
 def sections(text):
     """Of burrow-commands(1): the text below each '## burrow NAME'."""
     return dict(re.findall(r"^## (burrow [a-z -]+)\n(.*?)(?=^#|\Z)", text, re.M | re.S))
