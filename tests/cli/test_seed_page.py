@@ -356,7 +356,8 @@ def test_archives(here):
 
 # ---- snapshots and checkpoints ----
 
-def test_snapshots(here, box):
+def test_snapshots(here, box, node):
+    here("burrow exec sbx_abc123 -- touch something")
     first = here.json("burrow cloud sandbox snapshot create sbx_abc123 --json")
     assert first["tag"] == "latest" and first["snapshotId"].startswith("snp_")
     second = here.json("burrow cloud sandbox snapshot create sbx_abc123 --tag python-ml-v2 --json")
@@ -368,6 +369,13 @@ def test_snapshots(here, box):
         assert set(made) <= set(told), line
         assert made[0] in here(f"burrow cloud sandbox snapshot list {line}")
     assert here.json("burrow snapshot list --limit 1 --offset 1 --json")[0]["id"] == here.json("burrow snapshot list --json")[1]["id"]
+    other = here.json("burrow snapshot create my-api --tag of-another --json")["id"]  # which has more files
+    for field, key in (("created", "createdAt"), ("size", "sizeBytes"), ("files", "fileCount")):
+        for direction in ("asc", "desc"):
+            found = [item[key] for item in here.json(f"burrow snapshot list --sort {field} --direction {direction} --limit 100 --json")]
+            assert found == sorted(found, reverse=direction == "desc") and len(set(found)) > 1, field
+    assert not [item for item in here.json("burrow snapshot list --sandbox my-api --json") if item["id"] in made]
+    here(f"burrow snapshot delete {other}")
     here("burrow snapshot list --sort odd", code=2)
     here.ids["snp_xyz789"] = first["id"]
     page = here
