@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """burrow attach on a real terminal (tmux), burrow code and burrow top."""
+import contextlib
 import os
+import pathlib
 import re
 import shlex
 import signal
@@ -137,13 +139,22 @@ def test_top_tells_what_is_used(burrow, work, terminal):  # noqa: F811
     burrow("job", "destroy", work, job["id"])
 
 
+def children_of(parent):
+    found = []
+    for status in pathlib.Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone meanwhile
+            if f"\nPPid:\t{parent}\n" in status.read_text():
+                found.append(status.parent.name)
+    return found
+
+
 def test_a_terminated_attach_gives_the_terminal_back(terminal, burrow, work):  # noqa: F811
     window = terminal("attach", work)
     window.wait_for("Ctrl-P Ctrl-Q leaves")
     window.wait_for_prompt("#")
     [pane] = window.run("list-panes", "-F", "#{pane_pid} #{pane_tty}").splitlines()
     shell, tty = pane.split()
-    [pid] = subprocess.run(["ps", "-o", "pid=", "--ppid", shell], capture_output=True, text=True, check=True).stdout.split()
+    [pid] = children_of(shell)
     assert "-icanon" in subprocess.run(["stty", "-aF", tty], capture_output=True, text=True, check=True).stdout.split()
     os.kill(int(pid), signal.SIGTERM)
     left = window.wait_for("ended with 143")
