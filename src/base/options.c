@@ -159,12 +159,25 @@ int options_set(const struct option_set *set, const char *environment, const cha
     return error_set(err, ERROR_NOT_FOUND, "there is no setting '%s'", environment);
 }
 
+static const char *hint_of(const struct option_set *set, const char *word)
+{
+    const struct option_hint *hint = set->hints;
+
+    while (hint && hint->word && strcmp(hint->word, word) != 0)
+        hint++;
+    return hint ? hint->text : NULL;
+}
+
 static int refuse_unknown(const struct option_set *set, const char *name, size_t length,
                           struct error *err)
 {
     char wanted[64];
     (void)snprintf(wanted, sizeof wanted, "%.*s", (int)(length < 63 ? length : 63), name);
     struct suggestion near = {.wanted = wanted};
+    const char *hint = hint_of(set, wanted);
+
+    if (hint)
+        return error_set(err, ERROR_INVALID, "unknown option '--%s': %s", wanted, hint);
 
     for (const struct option_row *row = rows_of(set); row->name; row++)
         suggestion_consider(&near, row->name);
@@ -174,6 +187,16 @@ static int refuse_unknown(const struct option_set *set, const char *name, size_t
                          near.nearest);
     return error_set(err, ERROR_INVALID, "unknown option '--%s'; '%s --help' lists them all",
                      wanted, set->command);
+}
+
+static int refuse_letter(const struct option_set *set, char letter, struct error *err)
+{
+    const char *hint = hint_of(set, (const char[]){letter, '\0'});
+
+    if (hint)
+        return error_set(err, ERROR_INVALID, "unknown option '-%c': %s", letter, hint);
+    return error_set(err, ERROR_INVALID, "unknown option '-%c'; '%s --help' lists them all", letter,
+                     set->command);
 }
 
 /* Where in argv the parser is. */
@@ -233,8 +256,7 @@ static int parse_letters(struct cursor *cursor, const char *letters, struct erro
         if (!row && *letters == 'h')
             return OPTIONS_HELP;
         if (!row)
-            return error_set(err, ERROR_INVALID, "unknown option '-%c'; '%s --help' lists them all",
-                             *letters, cursor->set->command);
+            return refuse_letter(cursor->set, *letters, err);
         if (takes_value(row)) {
             if (letters[1])
                 value = letters + 1;

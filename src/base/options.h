@@ -43,13 +43,20 @@ struct option_row {
     int64_t maximum;         // 0: no range
 };
 
+/* What is said of an option that is not there, because people know it from elsewhere. */
+struct option_hint {
+    const char *word; // "rm", or a letter: "i"; NULL ends the table
+    const char *text; // "every run is removed at its end: leave it out"
+};
+
 struct option_set {
-    const char *command;           // "burrow run"
-    const char *usage;             // "[options] -- command [argument ...]"
-    const char *summary;           // one line
-    const char *description;       // paragraphs, or NULL
-    const struct option_row *rows; // NULL: none but --help
-    const char *const *examples;   // "$ burrow run -- true" lines, NULL at the end; or NULL
+    const char *command;             // "burrow run"
+    const char *usage;               // "[options] -- command [argument ...]"
+    const char *summary;             // one line
+    const char *description;         // paragraphs, or NULL
+    const struct option_row *rows;   // NULL: none but --help
+    const char *const *examples;     // "$ burrow run -- true" lines, NULL at the end; or NULL
+    const struct option_hint *hints; // or NULL
 };
 
 /*

@@ -102,7 +102,8 @@ const struct option_set *command_options(const struct cli_command *command)
                    : command->flags & COMMAND_WORDS        ? " [--] COMMAND [ARGUMENT...]"
                                                            : "");
     set = (struct option_set){
-        name, usage, command->summary, command->description, rows, command->examples};
+        name,          usage, command->summary, command->description, rows, command->examples,
+        command->hints};
     return &set;
 }
 
@@ -191,6 +192,39 @@ static void consider_names(struct suggestion *near, const char *names, char (*ro
     }
 }
 
+/* Commands of docker, Agentuity's and E2B's, and what they are here. */
+static const char *const foreign_words[][2] = {
+    {"stop", "'burrow pause' keeps it, 'burrow delete' ends it"},
+    {"kill", "'burrow delete' ends a sandbox, 'burrow job destroy' a job"},
+    {"start", "'burrow resume' lets a paused sandbox go on, 'burrow create' makes one"},
+    {"restart", "'burrow pause' and 'burrow resume', or 'burrow fork' for a fresh one"},
+    {"inspect", "'burrow get', with --json"},
+    {"shell", "'burrow attach'"},
+    {"connect", "'burrow attach'"},
+    {"sh", "'burrow attach'"},
+    {"spawn", "'burrow create', then 'burrow attach'"},
+    {"images", "'burrow runtime list', or 'burrow snapshot list'"},
+    {"image", "'burrow runtime list', or 'burrow snapshot list'"},
+    {"template", "'burrow snapshot build'"},
+    {"build", "'burrow snapshot build', or 'burrow runtime build'"},
+    {"pull", "'burrow runtime add' NAME --from docker://IMAGE"},
+    {"commit", "'burrow snapshot create'"},
+    {"rmi", "'burrow snapshot delete', or 'burrow runtime remove'"},
+    {"login", "'burrow context create' NAME URL --api-key KEY"},
+    {"auth", "'burrow context create' NAME URL --api-key KEY"},
+    {"metrics", "'burrow top'"},
+    {"volume", "--mount of 'burrow run' and 'burrow create'"},
+};
+
+static const char *foreign_meaning(const char *group, const char *name)
+{
+    for (size_t i = 0; !*group && i < ARRAY_SIZE(foreign_words); i++) {
+        if (strcmp(foreign_words[i][0], name) == 0)
+            return foreign_words[i][1];
+    }
+    return NULL;
+}
+
 static int refuse(const char *group, const char *name)
 {
     char room[256][32];
@@ -206,8 +240,10 @@ static int refuse(const char *group, const char *name)
     for (const struct command_group *each = command_groups; !*group && each->names; each++)
         consider_names(&near, each->names, room, &n, ARRAY_SIZE(room));
     autofree char *clean = say_clean(name);
-    const char *blank = *group ? " " : "";
-    if (near.nearest)
+    const char *blank = *group ? " " : "", *here = foreign_meaning(group, name);
+    if (here)
+        (void)fprintf(stderr, "burrow: unknown command '%s': here it is %s\n", clean, here);
+    else if (near.nearest)
         (void)fprintf(stderr, "burrow: unknown command '%s%s%s'; did you mean '%s%s%s'?\n", group,
                       blank, clean, group, blank, near.nearest);
     else

@@ -34,6 +34,7 @@ struct cli_command {
     int (*run)(struct invocation *invocation, struct burrow_error *err);
     /* Instead: a command with a table and arguments of its own. argv[0] is its name. */
     int (*own)(int argc, char **argv);
+    const struct option_hint *hints; // of options that other tools have; or NULL
 };
 
 struct command_group {

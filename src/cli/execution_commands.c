@@ -60,12 +60,26 @@ static const char *const exec_examples[] = {
     "$ burrow exec work -- npm install zod", "$ burrow exec work --timeout 5m -- make test",
     "$ tar c src | burrow exec work tar x", "$ burrow exec work --json -- uname -a", NULL};
 
+#define TERMINAL                                                                                   \
+    "'burrow attach SANDBOX -- COMMAND' runs it on a terminal; input is streamed anyway"
+#define IN_BACKGROUND "'burrow job create' starts it in the background"
+static const struct option_hint exec_hints[] = {
+    {"i", TERMINAL},
+    {"t", TERMINAL},
+    {"tty", TERMINAL},
+    {"interactive", TERMINAL},
+    {"d", IN_BACKGROUND},
+    {"detach", IN_BACKGROUND},
+    {0},
+};
+
 const struct cli_command execution_commands[] = {
     {"", "exec", "SANDBOX", "run a command in a sandbox, as if it ran here",
      "Its exit code becomes burrow's: 124 when the time limit ended it, 125 when burrow itself "
      "failed,\n"
      "126 and 127 when it could not be executed or found, 128+n when signal n ended it. Ctrl-C is\n"
-     "handed on to it; the second one kills it.",
-     exec_rows, exec_examples, COMMAND_SERVER | COMMAND_WORDS | COMMAND_RUNNING, exec},
+     "handed on to it; the second one kills it. On a terminal: burrow attach SANDBOX -- COMMAND.",
+     exec_rows, exec_examples, COMMAND_SERVER | COMMAND_WORDS | COMMAND_RUNNING, exec,
+     .hints = exec_hints},
     {0},
 };

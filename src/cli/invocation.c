@@ -71,9 +71,14 @@ static int too_many(const struct invocation *invocation, const char *word, struc
 static int too_few(const struct invocation *invocation, struct burrow_error *err)
 {
     const struct option_set *set = command_options(invocation->command);
+    const char *missing = invocation->command->operands;
 
-    return say_fail(err, BURROW_INVALID, "%s needs more words: %s %s", set->command, set->command,
-                    set->usage);
+    for (unsigned i = 0; i < invocation->n_operands; i++) {
+        missing += strcspn(missing, " ");
+        missing += strspn(missing, " ");
+    }
+    return say_fail(err, BURROW_INVALID, "%.*s is missing: %s %s", (int)strcspn(missing, " ."),
+                    missing, set->command, set->usage);
 }
 
 int invocation_read(struct invocation *invocation, int argc, char **argv, struct burrow_error *err)

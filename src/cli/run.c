@@ -130,6 +130,20 @@ static const char *const examples[] = {
     NULL,
 };
 
+static const struct option_hint hints[] = {
+    {"i", "input is streamed without it; -t (--tty) gives a terminal"},
+    {"interactive", "input is streamed without it; --tty gives a terminal"},
+    {"rm", "every run is removed at its end; leave it out"},
+    {"d", "'burrow create' makes a sandbox that stays, 'burrow job create' starts a command in it"},
+    {"detach",
+     "'burrow create' makes a sandbox that stays, 'burrow job create' starts a command in it"},
+    {"v", "--mount LOCAL:SANDBOX[:ro] shows a directory"},
+    {"volume", "--mount LOCAL:SANDBOX[:ro] shows a directory"},
+    {"p", "'burrow create --port PORT' exposes one"},
+    {"publish", "'burrow create --port PORT' exposes one"},
+    {0},
+};
+
 static const struct option_set option_set = {
     .command = "burrow run",
     .usage = "[options] [--] COMMAND [ARGUMENT...]",
@@ -142,6 +156,7 @@ static const struct option_set option_set = {
         "signal n ended it (137 at the memory limit).",
     .rows = rows,
     .examples = examples,
+    .hints = hints,
 };
 
 /* One run, from the first check to the last report. */

@@ -776,7 +776,7 @@ def test_misspelled_words_get_a_suggestion(burrow):
     assert "did you mean 'fs mkdir'" in burrow.error("fs", "mkdri", code=2)
     assert "did you mean '--status'" in burrow.error("list", "--statu", "x", code=2)
     assert "does not take 'extra'" in burrow.error("list", "extra", code=2)
-    assert "needs more words" in burrow.error("get", code=2)
+    assert "SANDBOX is missing: burrow get SANDBOX" in burrow.error("get", code=2)
 
 
 def commands():
