@@ -8,7 +8,7 @@
 #include <string.h>
 
 // Exit codes, as cli/exit.h has them.
-enum { FAILED = 1, USAGE = 2, TIMED_OUT = 124 };
+enum { FAILED = 1, USAGE = 2, NO_SUCH = 3, TIMED_OUT = 124 };
 
 static const struct {
     const char *name;
@@ -19,7 +19,7 @@ static const struct {
     [ERROR_NONE] = {"none", ERROR_NONE, 500, 0},
 
     [ERROR_INVALID] = {"invalid", ERROR_INVALID, 400, USAGE},
-    [ERROR_NOT_FOUND] = {"not found", ERROR_NOT_FOUND, 404, FAILED},
+    [ERROR_NOT_FOUND] = {"not found", ERROR_NOT_FOUND, 404, NO_SUCH},
     [ERROR_DENIED] = {"denied", ERROR_DENIED, 403, FAILED},
     [ERROR_CONFLICT] = {"conflict", ERROR_CONFLICT, 409, FAILED},
     [ERROR_LIMIT] = {"limit", ERROR_LIMIT, 429, FAILED},

@@ -299,6 +299,15 @@ int options_parse_more(const struct option_set *set, int argc, char **argv, void
     return 0;
 }
 
+bool options_mention(int argc, char **argv, const char *name)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], "--", 2) == 0 && strcmp(argv[i] + 2, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* "  -m, --memory SIZE" */
 static int option_head(const struct option_row *row, char *text, size_t size)
 {

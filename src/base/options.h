@@ -79,6 +79,9 @@ int options_parse_more(const struct option_set *set, int argc, char **argv, void
 int options_set(const struct option_set *set, const char *environment, const char *value,
                 void *into, struct error *err);
 
+/* Whether --NAME stands among the words, up to "--": for how a failure is told when the words before it could not be read. */
+bool options_mention(int argc, char **argv, const char *name);
+
 /* A number as people write it: 4096 of a size is "4Ki". */
 const char *option_number(enum option_type type, int64_t number, char text[DURATION_TEXT]);
 

@@ -286,13 +286,15 @@ static int run_invocation(struct invocation *invocation, int argc, char **argv)
     const struct cli_command *command = invocation->command;
     struct burrow_error err = {0};
     int read = invocation_read(invocation, argc, argv, &err);
+    bool is_json = invocation->is_json || (read < 0 && !(command->flags & COMMAND_NO_JSON) &&
+                                           options_mention(argc, argv, "json"));
 
     if (read == OPTIONS_HELP) {
         print_command_help(command);
         return EXIT_DONE;
     }
     if (read < 0) {
-        (void)say_error(&err, invocation->is_json);
+        (void)say_error(&err, is_json);
         return EXIT_USAGE;
     }
     if (command->flags & COMMAND_SERVER && endpoint_connect(invocation, ENDPOINT_START, &err) < 0)

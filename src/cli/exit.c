@@ -2,8 +2,7 @@
 /* How burrow tells of a failure; see exit.h. */
 #include "cli/exit.h"
 
-#include "base/auto.h"
-#include "data/json_writer.h"
+#include "data/failure.h"
 
 #include <stdio.h>
 
@@ -14,9 +13,7 @@ void exit_tell(const struct error *err)
 
 void exit_tell_as(const struct error *err, bool is_json)
 {
-    autofree char *text = is_json ? json_failure(err->text) : NULL;
-
     exit_tell(err);
-    if (text)
-        (void)puts(text);
+    if (is_json)
+        failure_print(err, stdout);
 }

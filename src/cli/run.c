@@ -709,7 +709,7 @@ int cli_run(int argc, char **argv)
                            "run needs a command: burrow run [options] -- COMMAND [ARGUMENT...]");
     if (parsed < 0 || check_options(&run.options, &err) < 0 ||
         run_network_read(&run.options, &run.network, &err) < 0) {
-        exit_tell(&err);
+        exit_tell_as(&err, words.run.is_json || options_mention(argc, argv, "json"));
         return EXIT_USAGE;
     }
     (void)id_make(run.result.id);

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "cli/exit.h"
+#include "data/failure.h"
 #include "data/json_writer.h"
 #include "engine/exit_words.h"
 
@@ -109,6 +110,7 @@ static void write_failure(struct json_writer *json, const struct error *failure)
     json_string(json, error_reason_name(error_kind(failure)));
     json_key(json, "message");
     json_string(json, failure->text);
+    failure_put(json, failure);
 }
 
 static int print_json(const struct run_options *options, const struct run_result *result,

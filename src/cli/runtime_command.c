@@ -719,7 +719,7 @@ int cli_runtime(int argc, char **argv)
         return EXIT_DONE;
     }
     if (read < 0 || runtime_where_check(&request.where, &err) < 0) {
-        exit_tell_as(&err, request.is_json);
+        exit_tell_as(&err, request.is_json || options_mention(argc, argv, "json"));
         return EXIT_USAGE;
     }
     if (asks_server(command, &request, &code))

@@ -82,6 +82,46 @@ static const char *next_step(const struct burrow_error *err)
     }
 }
 
+/* The server's word; else what kind of failure it is, in the words the server has for those. */
+static const char *code_of(const struct burrow_error *err)
+{
+    static const char *const words[] = {
+        [BURROW_INVALID] = "invalid_request",
+        [BURROW_NOT_FOUND] = "not_found",
+        [BURROW_DENIED] = "denied",
+        [BURROW_CONFLICT] = "conflict",
+        [BURROW_LIMIT] = "limit",
+        [BURROW_TIMEOUT] = "timeout",
+        [BURROW_GONE] = "gone",
+        [BURROW_SERVER] = "server",
+        [BURROW_UNREACHABLE] = "unreachable",
+        [BURROW_BROKEN] = "broken",
+        [BURROW_PROTOCOL] = "protocol",
+        [BURROW_LOCAL] = "local",
+        [BURROW_CANCELLED] = "cancelled",
+    };
+    bool is_known = err->kind > BURROW_OK && (size_t)err->kind < ARRAY_SIZE(words);
+
+    if (*err->code)
+        return err->code;
+    return is_known ? words[err->kind] : words[BURROW_LOCAL];
+}
+
+void say_put_error(struct json_writer *json, const struct burrow_error *err)
+{
+    json_key(json, "error");
+    json_map_begin(json);
+    say_put_text(json, "code", code_of(err));
+    say_put_text(json, "message", err->text);
+    say_put_text(json, "remedy", *err->remedy ? err->remedy : NULL);
+    say_put_text(json, "requestId", *err->request_id ? err->request_id : NULL);
+    if (err->status) {
+        json_key(json, "status");
+        json_integer(json, err->status);
+    }
+    json_map_end(json);
+}
+
 static void write_error(const struct burrow_error *err)
 {
     autobuffer text = {0};
@@ -90,17 +130,7 @@ static void write_error(const struct burrow_error *err)
 
     json_writer_init(&json, &text);
     json_map_begin(&json);
-    json_key(&json, "error");
-    json_map_begin(&json);
-    say_put_text(&json, "code", *err->code ? err->code : NULL);
-    say_put_text(&json, "message", err->text);
-    say_put_text(&json, "remedy", *err->remedy ? err->remedy : NULL);
-    say_put_text(&json, "requestId", *err->request_id ? err->request_id : NULL);
-    if (err->status) {
-        json_key(&json, "status");
-        json_integer(&json, err->status);
-    }
-    json_map_end(&json);
+    say_put_error(&json, err);
     json_map_end(&json);
     (void)say_written(&json, &text, &ignored);
 }

@@ -22,6 +22,8 @@ int say_fail_sys(struct burrow_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Tells it on stderr with its remedy, and as JSON on stdout where `is_json`; the exit code. */
 int say_error(const struct burrow_error *err, bool is_json);
+/* The member "error" of a map that is begun. */
+void say_put_error(struct json_writer *json, const struct burrow_error *err);
 /* The exit code of a failure: burrow(1) lists them. */
 int say_exit_code(const struct burrow_error *err);
 

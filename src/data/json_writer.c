@@ -279,21 +279,3 @@ int json_writer_finish(struct json_writer *writer, struct error *err)
     }
     return 0;
 }
-
-char *json_failure(const char *sentence)
-{
-    struct buffer text = {0};
-    struct json_writer json;
-    struct error ignored;
-
-    json_writer_init(&json, &text);
-    json_map_begin(&json);
-    json_key(&json, "error");
-    json_map_begin(&json);
-    json_key(&json, "message");
-    json_string(&json, sentence);
-    json_map_end(&json);
-    json_map_end(&json);
-    (void)json_writer_finish(&json, &ignored);
-    return text.data;
-}

@@ -60,6 +60,3 @@ void json_raw(struct json_writer *writer, const char *text, size_t length);
 
 /* A tree as it was read: numbers as written, lone surrogates as escapes. */
 void json_value(struct json_writer *writer, const struct data_value *value);
-
-/* {"error": {"message": sentence}}: how commands with --json tell that they failed. The caller frees it. */
-char *json_failure(const char *sentence);

@@ -494,7 +494,7 @@ int key_command(int argc, char **argv)
     }
     const struct action *action = find_action(argv[1], &err);
     if (!action)
-        return serve_fail(&err);
+        return serve_fail_as(&err, options_mention(argc, argv, "json"));
     config_init(&config);
     struct request request = {.data_dir = config.data_dir};
     int parsed = read_arguments(action, argc - 1, argv + 1, &request, &err);
@@ -503,6 +503,6 @@ int key_command(int argc, char **argv)
         return 0;
     }
     if (parsed < 0 || run(action, &request, &err) < 0)
-        return serve_fail_as(&err, request.is_json);
+        return serve_fail_as(&err, request.is_json || options_mention(argc, argv, "json"));
     return 0;
 }

@@ -2,9 +2,8 @@
 /* Program burrow-server: what of burrow needs libraries. People call it as 'burrow serve', 'burrow key' and 'burrow repair'. */
 #include "serve/serve.h"
 
-#include "base/auto.h"
 #include "core/findings.h"
-#include "data/json_writer.h"
+#include "data/failure.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,10 +36,8 @@ int serve_fail(const struct error *err)
 
 int serve_fail_as(const struct error *err, bool is_json)
 {
-    autofree char *text = is_json ? json_failure(err->text) : NULL;
-
-    if (text)
-        (void)puts(text);
+    if (is_json)
+        failure_print(err, stdout);
     return serve_fail(err);
 }
 

@@ -12,7 +12,7 @@ int repair_command(int argc, char **argv);
 int probes_command(int argc, char **argv); // for the server itself: core/findings.h
 int users_command(int argc, char **argv);  // for 'burrow runtime remove': who has the runtime
 
-/* Prints "burrow: <sentence>" to stderr; the exit code: 2 for a wrong command line or settings, else 1. */
+/* Prints "burrow: <sentence>" to stderr; the exit code: 2 for a wrong command line or settings, 3 for what is not there, else 1. */
 int serve_fail(const struct error *err);
 /* The same, and with --json one value to stdout. */
 int serve_fail_as(const struct error *err, bool is_json);

@@ -1,8 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What somebody types who comes from docker, Agentuity or E2B, and what burrow makes of it."""
+import json
+
 import pytest
 
 from test_commands import burrow, pytestmark, server, work  # noqa: F401
+
+
+# ---- JSON ----
+
+@pytest.mark.parametrize("words, code, word", [
+    (["cp", "/nope/file", "work:/"], 1, "local"), (["list", "--nope"], 2, "invalid_request"), (["context", "use", "nope"], 3, "not_found"),
+    (["wait", "work", "--state", "paused", "--timeout", "10ms"], 124, "timeout"), (["list", "--url", "http://127.0.0.1:1"], 5, "unreachable"),
+    (["run", "--nope"], 2, "invalid_request"), (["run"], 2, "invalid_request"), (["runtime", "show", "nope"], 3, "not_found"),
+    (["runtime", "list", "--nope"], 2, "invalid_request"), (["runtime", "remove", "nope"], 3, "not_found"),
+    (["key", "revoke", "nope"], 3, "not_found"), (["key", "list", "--nope"], 2, "invalid_request"), (["key", "create", "--scopes", "read"], 2, "invalid_request")])
+def test_every_failure_has_a_code_in_its_json(burrow, work, words, code, word):  # noqa: F811
+    told = json.loads(burrow(*words, "--json", code=code).stdout)
+    assert told["error"]["code"] == word and told["error"]["message"]
 
 
 # ---- words of other tools ----

@@ -96,7 +96,7 @@ def test_a_key_is_revoked_by_its_id_or_beginning(key):
 def test_a_key_is_revoked_by_how_the_api_and_e2bs_clients_spell_it(key):
     usual, hexadecimal, whole = (json.loads(key("create", "--json", *words).stdout) for words in ([], ["--e2b"], ["--e2b"]))
     assert re.fullmatch(r"key_[0-9a-z]{26}", usual["id"]) and usual["id"] in key("list").stdout
-    assert key("revoke", "e2b_").returncode == key("revoke", "brw_").returncode == 1, "too little to say which"
+    assert key("revoke", "e2b_").returncode == key("revoke", "brw_").returncode == 3, "too little to say which"
     for spelling in (usual["key"][:9], hexadecimal["key"][:12], whole["key"]):
         done = key("revoke", spelling)
         assert done.returncode == 0, done.stderr
@@ -109,7 +109,7 @@ def test_what_is_not_there_cannot_be_revoked(key):
     done = key("revoke", made["id"])
     assert (done.returncode, done.stderr) == (1, f"burrow: key '{made['id']}' is revoked already\n")
     done = key("revoke", "brw_nobody")
-    assert (done.returncode, done.stderr) == (1, "burrow: there is no key 'brw_nobody' in use\n")
+    assert (done.returncode, done.stderr) == (3, "burrow: there is no key 'brw_nobody' in use\n")
 
 
 @pytest.mark.parametrize("words, sentence", [
@@ -126,7 +126,7 @@ def test_wrong_usage_is_one_sentence(key, words, sentence):
 @pytest.mark.parametrize("words", [["list"], ["revoke", "brw_x"]])
 def test_looking_makes_no_database(key, tmp_path, words):
     done = key(*words)
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert f"no server has been started with the data directory '{tmp_path}/data' yet" in done.stderr
     assert not (tmp_path / "data").exists()
 

@@ -382,7 +382,7 @@ def test_options_of_commands(burrow, work, server, tmp_path):
     burrow("fs", "rm", work, "/tree", "--recursive")
     assert burrow.json("network", "policy", work, "--deny", "9.9.9.9")["deny"] == ["9.9.9.9"]
     assert burrow.json("runtime", "list", "--sort", "name", "--direction", "desc")[0]["name"] > "m"
-    assert burrow.error("runtime", "build", "no-such-one", "--registry", "http://127.0.0.1:1", code=1)
+    assert burrow.error("runtime", "build", "no-such-one", "--registry", "http://127.0.0.1:1", code=3)
     burrow("system", "prune", "--confirm")
     shown = shlex.split(burrow.text("ssh", work, "--show", "--local", "8080:localhost:80", "--dynamic", "1080", "--tty", "--no-command"))
     assert shown[shown.index("-L") + 1] == "8080:localhost:80" and shown[shown.index("-D") + 1] == "1080" and {"-t", "-N"} <= set(shown)

@@ -560,7 +560,8 @@ def test_a_command_that_reads_on_after_the_end_of_input_is_hung_up_on(burrow):
 ])
 def test_a_wrong_command_line_gets_one_sentence(burrow, words, sentence):
     done = burrow(*words)
-    assert (done.stderr.decode(), done.returncode, done.stdout) == (f"burrow: {sentence}\n", 2, b"")
+    assert (done.stderr.decode(), done.returncode) == (f"burrow: {sentence}\n", 2)
+    assert json.loads(done.stdout)["error"]["message"] == sentence if "--json" in words else done.stdout == b""
 
 
 def test_an_unknown_runtime_is_named(burrow):

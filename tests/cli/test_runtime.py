@@ -67,7 +67,7 @@ def test_a_bad_name_is_refused(tmp_path):
 
 def test_an_unknown_runtime_names_the_known_ones(tmp_path):
     done = runtime("build", "bas", data=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert done.stderr.startswith("burrow: unknown runtime 'bas:latest'; did you mean 'base:latest'? known: ")
 
 
@@ -121,7 +121,7 @@ def test_building_again_does_nothing_unless_forced(tmp_path):
 
 
 def test_verify_and_remove(tmp_path):
-    assert runtime("verify", "host", data=tmp_path).returncode == 1
+    assert runtime("verify", "host", data=tmp_path).returncode == 3
     runtime("build", "host", data=tmp_path)
     assert "is as it was built" in runtime("verify", "host", data=tmp_path).stdout
     (tmp_path / "runtimes/host/latest/rootfs/etc/hosts").write_text("changed")
