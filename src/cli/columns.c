@@ -41,14 +41,14 @@ static void put_item(struct json_writer *json, const struct burrow_value *item,
 {
     while (columns->head && columns->how != COLUMN_JOB)
         columns++;
-    if (!columns->head || burrow_value_kind(item) != BURROW_MAP) {
+    if (burrow_value_kind(item) != BURROW_MAP) {
         say_put(json, NULL, item);
         return;
     }
     json_map_begin(json);
-    say_put_text(json, "status", job_status(item));
-    for (const struct burrow_value *each = burrow_first(item); each; each = burrow_next(each))
-        say_put(json, burrow_key(each), each);
+    if (columns->head)
+        say_put_text(json, "status", job_status(item));
+    say_put_members(json, item);
     json_map_end(json);
 }
 

@@ -19,7 +19,6 @@
 
 // ---- create ----
 
-/* As the pages of the SDKs have it, beside burrow's own names. */
 static int tell_sandbox(const struct burrow_value *value, const struct burrow_value *url,
                         struct burrow_error *err)
 {
@@ -28,12 +27,8 @@ static int tell_sandbox(const struct burrow_value *value, const struct burrow_va
 
     json_writer_init(&json, &text);
     json_map_begin(&json);
-    say_put(&json, "sandboxId", burrow_get(value, "id"));
-    say_put(&json, "status", burrow_get(value, "state"));
-    if (url)
-        say_put(&json, "url", url);
-    for (const struct burrow_value *each = burrow_first(value); each; each = burrow_next(each))
-        say_put(&json, burrow_key(each), each);
+    say_put(&json, "url", url);
+    say_put_members(&json, value);
     json_map_end(&json);
     return say_written(&json, &text, err);
 }

@@ -183,6 +183,32 @@ void say_put_text(struct json_writer *json, const char *key, const char *text)
     json_string(json, text);
 }
 
+void say_put_members(struct json_writer *json, const struct burrow_value *thing)
+{
+    const char *id = burrow_text(burrow_get(thing, "id"));
+
+    if (id && strncmp(id, "sbx_", 4) == 0) {
+        say_put_text(json, "sandboxId", id);
+        say_put(json, "status", burrow_get(thing, "state"));
+    } else if (id && strncmp(id, "snp_", 4) == 0) {
+        say_put_text(json, "snapshotId", id);
+    }
+    for (const struct burrow_value *each = burrow_first(thing); each; each = burrow_next(each))
+        say_put(json, burrow_key(each), each);
+}
+
+int say_thing(const struct burrow_value *thing, struct burrow_error *err)
+{
+    autobuffer text = {0};
+    struct json_writer json;
+
+    json_writer_init(&json, &text);
+    json_map_begin(&json);
+    say_put_members(&json, thing);
+    json_map_end(&json);
+    return say_written(&json, &text, err);
+}
+
 int say_finish(struct json_writer *json, struct burrow_error *err)
 {
     struct error error = {0};

@@ -37,6 +37,13 @@ int say_written(struct json_writer *json, struct buffer *text, struct burrow_err
 /* A value of an answer inside what is being written. */
 void say_put(struct json_writer *json, const char *key, const struct burrow_value *value);
 void say_put_text(struct json_writer *json, const char *key, const char *text); // NULL: nothing
+/*
+ * The members of a sandbox, a snapshot or whatever else, for a map that is begun. Before them come the names that the SDKs' pages have for
+ * some of them: sandboxId and status of a sandbox, snapshotId of a snapshot.
+ */
+void say_put_members(struct json_writer *json, const struct burrow_value *thing);
+/* Such a map alone. */
+int say_thing(const struct burrow_value *thing, struct burrow_error *err);
 /* Finishes it for a request. */
 int say_finish(struct json_writer *json, struct burrow_error *err);
 

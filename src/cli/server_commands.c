@@ -140,7 +140,7 @@ static int wait_for(struct invocation *invocation, struct burrow_error *err)
         if (!is_over)
             return say_fail(err, BURROW_TIMEOUT, "'%s' is '%s' still", id,
                             value_text(value, "state"));
-        if (invocation->is_json && say_value(value, err) < 0)
+        if (invocation->is_json && say_thing(value, err) < 0)
             return -1;
         if (is_command)
             return (int)burrow_integer(burrow_get(value, "exitCode"), 0) & 255;

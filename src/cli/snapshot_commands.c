@@ -35,26 +35,15 @@ static const struct column snapshot_fields[] = {{"id", "id", COLUMN_TEXT},
                                                 {"created", "createdAt", COLUMN_AGO},
                                                 {0}};
 
-/* Beside burrow's own names, the one the SDKs' pages have. */
 static int tell_snapshot(struct invocation *invocation, const struct burrow_value *value,
                          const char *word, struct burrow_error *err)
 {
-    autobuffer text = {0};
-    struct json_writer json;
-
-    if (!invocation->is_json) {
-        say_done("%s %s%s%s", word, value_text(value, "id"),
-                 *value_text(value, "tag") ? ", tag " : "", value_text(value, "tag"));
-        say_left_out(value);
-        return 0;
-    }
-    json_writer_init(&json, &text);
-    json_map_begin(&json);
-    say_put(&json, "snapshotId", burrow_get(value, "id"));
-    for (const struct burrow_value *each = burrow_first(value); each; each = burrow_next(each))
-        say_put(&json, burrow_key(each), each);
-    json_map_end(&json);
-    return say_written(&json, &text, err);
+    if (invocation->is_json)
+        return say_thing(value, err);
+    say_done("%s %s%s%s", word, value_text(value, "id"), *value_text(value, "tag") ? ", tag " : "",
+             value_text(value, "tag"));
+    say_left_out(value);
+    return 0;
 }
 
 static int create_snapshot(struct invocation *invocation, struct burrow_error *err)
@@ -130,8 +119,7 @@ static int tell_details(const struct burrow_value *value, const struct items *sa
 
     json_writer_init(&json, &text);
     json_map_begin(&json);
-    for (const struct burrow_value *each = burrow_first(value); each; each = burrow_next(each))
-        say_put(&json, burrow_key(each), each);
+    say_put_members(&json, value);
     json_key(&json, "sandboxes");
     json_list_begin(&json);
     for (size_t i = 0; i < sandboxes->count; i++)
@@ -371,7 +359,7 @@ static int fork_sandbox(struct invocation *invocation, struct burrow_error *err)
         burrow_ask(invocation->client, "POST", path, text.data, &answer, err) < 0)
         return -1;
     if (invocation->is_json)
-        return say_value(burrow_answer_value(answer), err);
+        return say_thing(burrow_answer_value(answer), err);
     if (invocation->is_quiet)
         say_line(value_text(burrow_answer_value(answer), "id"));
     else

@@ -20,6 +20,22 @@ def test_every_failure_has_a_code_in_its_json(burrow, work, words, code, word): 
     assert told["error"]["code"] == word and told["error"]["message"]
 
 
+# ---- one shape ----
+
+def test_one_thing_has_one_shape_wherever_it_is_told(burrow, work):  # noqa: F811
+    made = burrow.json("fork", work, "--name", "shape")
+    waited = burrow.json("wait", "shape", "--state", "idle,running")
+    listed = next(item for item in burrow.json("list") if item["id"] == made["id"])
+    for told in (made, waited, listed, burrow.json("get", "shape")):
+        assert told["sandboxId"] == told["id"] and told["status"] == told["state"]
+    burrow("delete", "shape")
+    made = burrow.json("snapshot", "create", work, "--tag", "shape")
+    listed = next(item for item in burrow.json("snapshot", "list") if item["id"] == made["id"])
+    for told in (made, listed, burrow.json("snapshot", "get", "shape")):
+        assert told["snapshotId"] == told["id"]
+    burrow("snapshot", "delete", made["id"], "--confirm")
+
+
 # ---- words of other tools ----
 
 @pytest.mark.parametrize("words, way", [
