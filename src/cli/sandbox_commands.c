@@ -243,36 +243,84 @@ static int get(struct invocation *invocation, struct burrow_error *err)
 
 // ---- end, pause, resume ----
 
-static int delete (struct invocation *invocation, struct burrow_error *err)
+/* Whether the next one is worth a try: one that is not there, or may not be ended, says nothing about others. */
+static bool is_about_one(const struct burrow_error *err)
+{
+    return err->kind == BURROW_NOT_FOUND || err->kind == BURROW_GONE ||
+           err->kind == BURROW_DENIED || err->kind == BURROW_CONFLICT ||
+           err->kind == BURROW_INVALID;
+}
+
+struct deletions {
+    const char *ids[OPERANDS_MAX];
+    unsigned count;
+    int code; // 0, or the first failure's
+    struct burrow_error first;
+};
+
+static void write_deleted(struct json_writer *json, const struct deletions *deleted)
+{
+    json_list_begin(json);
+    for (unsigned i = 0; i < deleted->count; i++)
+        json_string(json, deleted->ids[i]);
+    json_list_end(json);
+}
+
+static int delete_one(struct invocation *invocation, const char *id, struct burrow_error *err)
+{
+    if (!say_confirm(invocation->is_confirmed, "Delete sandbox '%s' and all its files?", id))
+        return say_fail(err, BURROW_CANCELLED, "sandbox '%s' stays", id);
+    if (burrow_sandbox_delete(invocation->client, id, err) < 0)
+        return -1;
+    if (!invocation->is_json)
+        say_done("deleted sandbox %s", id);
+    return 0;
+}
+
+static int tell_deleted(const struct invocation *invocation, const struct deletions *deleted,
+                        struct burrow_error *err)
 {
     autobuffer text = {0};
     struct json_writer json;
 
     json_writer_init(&json, &text);
-    json_list_begin(&json);
-    for (unsigned i = 0; i < invocation->n_operands; i++) {
-        const char *id = invocation->operands[i];
-        if (!say_confirm(invocation->is_confirmed, "Delete sandbox '%s' and all its files?", id))
-            return say_fail(err, BURROW_CANCELLED, "sandbox '%s' stays", id);
-        if (burrow_sandbox_delete(invocation->client, id, err) < 0)
-            return -1;
-        json_string(&json, id);
-        if (!invocation->is_json)
-            say_done("deleted sandbox %s", id);
-    }
-    json_list_end(&json);
-    if (!invocation->is_json)
-        return 0;
-    if (invocation->n_operands > 1)
+    if (invocation->n_operands > 1 && !deleted->code) {
+        write_deleted(&json, deleted);
         return say_written(&json, &text, err);
-    autobuffer one = {0};
-    json_writer_init(&json, &one);
+    }
     json_map_begin(&json);
-    json_key(&json, "success");
-    json_bool(&json, true);
-    say_put_text(&json, "sandboxId", invocation->operands[0]);
+    if (deleted->code) {
+        say_put_error(&json, &deleted->first);
+        json_key(&json, "deleted");
+        write_deleted(&json, deleted);
+    } else {
+        json_key(&json, "success");
+        json_bool(&json, true);
+        say_put_text(&json, "sandboxId", invocation->operands[0]);
+    }
     json_map_end(&json);
-    return say_written(&json, &one, err);
+    return say_written(&json, &text, err) < 0 ? -1 : deleted->code;
+}
+
+/* One that is not there is no reason to leave the others; the exit code is the first failure's. */
+static int delete (struct invocation *invocation, struct burrow_error *err)
+{
+    struct deletions deleted = {0};
+
+    for (unsigned i = 0; i < invocation->n_operands; i++) {
+        if (delete_one(invocation, invocation->operands[i], err) == 0) {
+            deleted.ids[deleted.count++] = invocation->operands[i];
+            continue;
+        }
+        if (invocation->n_operands == 1 || !is_about_one(err))
+            return -1;
+        int code = say_error(err, false);
+        if (!deleted.code) {
+            deleted.code = code;
+            deleted.first = *err;
+        }
+    }
+    return invocation->is_json ? tell_deleted(invocation, &deleted, err) : deleted.code;
 }
 
 static int change_state(struct invocation *invocation, const char *format, const char *word,

@@ -7,6 +7,21 @@ import pytest
 from test_commands import burrow, pytestmark, server, work  # noqa: F401
 
 
+# ---- several at once ----
+
+def test_delete_goes_on_after_one_that_is_not_there(burrow):  # noqa: F811
+    for name in ("first", "last"):
+        burrow("create", "--name", name)
+    told = burrow("delete", "first", "nope", "last", code=3)
+    assert told.stdout.decode().splitlines() == ["deleted sandbox first", "deleted sandbox last"]
+    assert b"there is no sandbox 'nope'" in told.stderr
+    for name in ("first", "last"):
+        assert burrow.error("get", name, code=3)
+    burrow("create", "--name", "first")
+    told = json.loads(burrow("delete", "first", "nope", "--json", code=3).stdout)
+    assert told["error"]["code"] == "not_found" and told["deleted"] == ["first"]
+
+
 # ---- JSON ----
 
 @pytest.mark.parametrize("words, code, word", [
