@@ -331,10 +331,64 @@ static int finish(struct build *build, const char *id, struct burrow_answer **ou
     return burrow_ask(build->invocation->client, "POST", path, text.data, out, err);
 }
 
+/* Whether the snapshot that has these files already is also what else was asked for. */
+static bool is_as_asked(const struct invocation *o, const struct burrow_value *snapshot)
+{
+    const char *tag = burrow_text(burrow_get(snapshot, "tag"));
+    const char *description = burrow_text(burrow_get(snapshot, "description"));
+
+    return (!o->tag || (tag && strcmp(tag, o->tag) == 0)) &&
+           (!o->description || (description && strcmp(description, o->description) == 0)) &&
+           (!o->is_public || burrow_truth(burrow_get(snapshot, "public")));
+}
+
+/* Begins it; where a snapshot has these files and nothing else is wrong with it, *unchanged is that one. */
+static int begin_or_find(struct build *build, struct burrow_answer **out,
+                         struct burrow_answer **unchanged, struct burrow_error *err)
+{
+    autoanswer first = NULL;
+
+    if (begin(build, &first, err) < 0)
+        return -1;
+    const struct burrow_value *value = burrow_answer_value(first);
+    const char *id = burrow_text(burrow_get(value, "id"));
+    if (burrow_truth(burrow_get(value, "unchanged"))) {
+        if (burrow_snapshot_get(build->invocation->client, id ? id : "", unchanged, err) < 0)
+            return -1;
+        if (is_as_asked(build->invocation, burrow_answer_value(*unchanged)))
+            return 0;
+        burrow_answer_free(take(*unchanged));
+        build->invocation->is_forced = true;
+        return begin(build, out, err);
+    }
+    *out = take(first);
+    return 0;
+}
+
+static int tell_unchanged(const struct invocation *invocation, const struct burrow_value *value,
+                          struct burrow_error *err)
+{
+    autobuffer text = {0};
+    struct json_writer json;
+
+    if (!invocation->is_json) {
+        say_done("unchanged: snapshot %s", value_text(value, "id"));
+        return 0;
+    }
+    json_writer_init(&json, &text);
+    json_map_begin(&json);
+    say_put_members(&json, value);
+    json_key(&json, "unchanged");
+    json_bool(&json, true);
+    json_map_end(&json);
+    return say_written(&json, &text, err);
+}
+
 static int build_snapshot(struct invocation *invocation, struct burrow_error *err)
 {
     autoclear(build) build = {.invocation = invocation, .directory = invocation->operands[0]};
     autoanswer begun = NULL;
+    autoanswer unchanged = NULL;
     autoanswer done = NULL;
 
     if (read_document(&build, err) < 0 || read_patterns(&build, err) < 0 ||
@@ -343,17 +397,16 @@ static int build_snapshot(struct invocation *invocation, struct burrow_error *er
     if (invocation->is_public &&
         !say_confirm(invocation->is_confirmed, "Publish this snapshot to all organisations?"))
         return say_fail(err, BURROW_CANCELLED, "nothing was built");
-    if (begin(&build, &begun, err) < 0)
+    if (begin_or_find(&build, &begun, &unchanged, err) < 0)
         return -1;
-    const struct burrow_value *value = burrow_answer_value(begun);
-    const char *id = burrow_text(burrow_get(value, "id"));
-    bool is_unchanged = burrow_truth(burrow_get(value, "unchanged"));
-    if (!is_unchanged &&
-        (send_files(&build, id ? id : "", err) < 0 || finish(&build, id ? id : "", &done, err) < 0))
+    if (unchanged)
+        return tell_unchanged(invocation, burrow_answer_value(unchanged), err);
+    const char *id = value_text(burrow_answer_value(begun), "id");
+    if (send_files(&build, id, err) < 0 || finish(&build, id, &done, err) < 0)
         return -1;
     if (invocation->is_json)
-        return say_value(done ? burrow_answer_value(done) : value, err);
-    say_done("%s snapshot %s", is_unchanged ? "unchanged:" : "built", id);
+        return say_thing(burrow_answer_value(done), err);
+    say_done("built snapshot %s", id);
     return 0;
 }
 

@@ -7,6 +7,26 @@ import pytest
 from test_commands import burrow, pytestmark, server, work  # noqa: F401
 
 
+# ---- snapshot build ----
+
+def test_an_unchanged_build_has_the_tag_and_the_public_that_it_asks_for(burrow, tmp_path):  # noqa: F811
+    (tmp_path / "a").write_text("a\n")
+    (tmp_path / "agentuity-snapshot.yaml").write_text("version: 1\nruntime: base:latest\nname: twice\nfiles:\n  - a\n")
+    made = burrow.json("snapshot", "build", tmp_path)
+    tagged = burrow.json("snapshot", "build", tmp_path, "--tag", "production")
+    assert tagged["tag"] == "production" and burrow.json("snapshot", "get", "twice:production")["id"] == tagged["id"]
+    assert burrow.json("snapshot", "get", "twice:latest")["id"] == made["id"]
+    public = burrow.json("snapshot", "build", tmp_path, "--public", "--confirm")
+    assert public["public"] is True
+    described = burrow.json("snapshot", "build", tmp_path, "--description", "other")
+    assert described["description"] == "other"
+    again = burrow.json("snapshot", "build", tmp_path)
+    assert again["unchanged"] is True and again["id"] == described["id"] and again["runtime"] == "base:latest"
+    for item in burrow.json("snapshot", "list"):
+        if item["name"] == "twice":
+            burrow("snapshot", "delete", item["id"], "--confirm")
+
+
 # ---- several at once ----
 
 def test_delete_goes_on_after_one_that_is_not_there(burrow):  # noqa: F811
