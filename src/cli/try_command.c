@@ -71,8 +71,10 @@ static int try_it(struct invocation *invocation, struct burrow_error *err)
         kind->begin(&trial, err) < 0 || trial_run(&trial, err) < 0 || kind->compare(&trial, err) < 0
             ? -1
             : 0;
-    if (result == 0 && !invocation->is_json)
+    if (result == 0 && !invocation->is_json) {
         kind->show(&trial);
+        trial_say_shown(&trial);
+    }
     if (result == 0 && decide(invocation, trial.n_changes)) {
         trial.is_applied = true;
         result = kind->apply(&trial, err);

@@ -232,13 +232,28 @@ static int open_side(int root, const struct tree_entry *entry)
     return high;
 }
 
+/* " (mode 644, now 755)" of a file that was there with other permissions; "" of others. */
+static const char *mode_change(const struct tree_entry *old, const struct tree_entry *new,
+                               char text[40])
+{
+    bool is_other =
+        old && new && old->kind == TREE_FILE &&new->kind == TREE_FILE && old->mode != new->mode;
+
+    *text = '\0';
+    if (is_other)
+        (void)snprintf(text, 40, " (mode %03o, now %03o)", old->mode, new->mode);
+    return text;
+}
+
 static void show(const struct trial *trial)
 {
+    char mode[40];
+
     for (size_t i = 0; i < trial->n_changes; i++) {
         const struct trial_item *item = &trial->items[i];
         const struct tree_entry *old = local_tree_find(&trial->before, item->path);
         const struct tree_entry *new = local_tree_find(&trial->after, item->path);
-        trial_print(item, "");
+        trial_print(item, mode_change(old, new, mode));
         if ((old && (old->kind != TREE_FILE || old->size > PATCH_BYTES)) || !new ||
             new->kind != TREE_FILE || new->size > PATCH_BYTES ||
             (old && strcmp(old->digest, new->digest) == 0))

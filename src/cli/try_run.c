@@ -126,13 +126,19 @@ static size_t count_applied(const struct trial *trial)
     return count;
 }
 
+void trial_say_shown(const struct trial *trial)
+{
+    if (trial->left_out)
+        say_note("left out (%llu): links that lead outside, devices, and what is in '.git'",
+                 (unsigned long long)trial->left_out);
+    if (trial->exit_code != 0 && trial->n_changes)
+        say_note("the command ended with exit code %d", trial->exit_code);
+}
+
 int trial_say_end(const struct trial *trial)
 {
     size_t applied = count_applied(trial);
 
-    if (trial->left_out)
-        say_note("left out (%llu): links that lead outside, devices, and what is in '.git'",
-                 (unsigned long long)trial->left_out);
     for (size_t i = 0; i < trial->n_changes && trial->is_applied; i++) {
         autofree char *clean = say_clean(trial->items[i].path);
         if (trial->items[i].is_conflict && !trial->items[i].is_applied)

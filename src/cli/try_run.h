@@ -51,6 +51,8 @@ int trial_make(struct trial *trial, const char *path, const char *json, struct b
                struct burrow_error *err);
 /* Runs it; its output is shown, beside the JSON on stderr. */
 int trial_run(struct trial *trial, struct burrow_error *err);
+/* For people, behind the changes: what else they should know before they decide. */
+void trial_say_shown(const struct trial *trial);
 /* The end for people: the exit code, or a failure's where something was left alone. */
 int trial_say_end(const struct trial *trial);
 void trial_write(const struct trial *trial, struct json_writer *json);

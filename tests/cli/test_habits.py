@@ -5,6 +5,29 @@ import json
 import pytest
 
 from test_commands import burrow, pytestmark, server, work  # noqa: F401
+from test_live_commands import terminal  # noqa: F401
+
+
+# ---- try ----
+
+def test_a_failed_command_and_what_is_left_out_are_told_before_the_question(terminal, tmp_path):  # noqa: F811
+    directory = tmp_path / "here"
+    directory.mkdir()
+    (directory / "a").write_text("a\n")
+    window = terminal("try", "--dir", directory, "--", "sh", "-c", "echo b >>a; ln -s /etc/passwd away; exit 2")
+    shown = window.wait_for("Apply 1 change?")
+    before = shown[:shown.index("Apply 1 change?")]
+    assert "the command ended with exit code 2" in before and "left out (1)" in before
+    window.type("n", "Enter")
+    assert window.wait_for("ended with 2").count("left out") == 1
+
+
+def test_a_change_of_permissions_is_shown(burrow, tmp_path):  # noqa: F811
+    directory = tmp_path / "here"
+    directory.mkdir()
+    (directory / "a").write_text("a\n")
+    (directory / "a").chmod(0o644)
+    assert "~ a (mode 644, now 755)\n" in burrow.text("try", "--dir", directory, "--discard", "--", "chmod", "755", "a")
 
 
 # ---- snapshot build ----
