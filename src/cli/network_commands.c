@@ -62,7 +62,14 @@ static int network_policy(struct invocation *invocation, struct burrow_error *er
         burrow_ask(invocation->client, is_change ? "PATCH" : "GET", path,
                    is_change ? text.data : NULL, &answer, err) < 0)
         return -1;
-    return columns_fields(invocation, burrow_answer_value(answer), network_fields, err);
+    const struct burrow_value *policy = burrow_answer_value(answer);
+    if (columns_fields(invocation, policy, network_fields, err) < 0)
+        return -1;
+    if (is_change && !invocation->state && !burrow_truth(burrow_get(policy, "enabled")))
+        say_note("it has no network, so these rules wait: 'burrow network policy %s --enabled on' "
+                 "gives it one",
+                 invocation->operands[0]);
+    return 0;
 }
 
 // ---- why, and what was seen ----

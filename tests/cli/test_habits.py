@@ -50,6 +50,15 @@ def test_an_unchanged_build_has_the_tag_and_the_public_that_it_asks_for(burrow, 
             burrow("snapshot", "delete", item["id"], "--confirm")
 
 
+# ---- network ----
+
+def test_rules_for_a_sandbox_without_a_network_say_that_it_has_none(burrow, work):  # noqa: F811
+    told = burrow("network", "policy", work, "--allow", "example.com:443").stderr.decode()
+    assert f"burrow network policy {work} --enabled on" in told
+    assert burrow("network", "policy", work).stderr == b""
+    burrow("network", "policy", work, "--enabled", "off", "--default", "allow")
+
+
 # ---- several at once ----
 
 def test_delete_goes_on_after_one_that_is_not_there(burrow):  # noqa: F811
