@@ -5,6 +5,8 @@
 #include "front/api/api_manners.h"
 #include "web/openapi_schema.h"
 
+#include <string.h>
+
 /* The first row that fits: of this reason or kind, and about this noun (NULL: any). A status of 0 is the reason's own. */
 // clang-format off
 #define PROBLEMS(ROW) \
@@ -17,7 +19,7 @@
     ROW(ERROR_LONG_TARGET, NULL, 0, "target_too_long", "The request's target is too long", NULL) \
     ROW(ERROR_LONG_HEAD, NULL, 0, "head_too_long", "The request's head is too long", NULL) \
     ROW(ERROR_UNKNOWN_HTTP, NULL, 0, "not_implemented", "This is not spoken here", NULL) \
-    ROW(ERROR_DAMAGED, NULL, 0, "damaged", "What was sent is damaged", "send it again") \
+    ROW(ERROR_DAMAGED, NULL, 0, "damaged", "What was sent is damaged", "look whether it is whole and of the right kind, and send it again") \
     ROW(ERROR_REFUSED, NULL, 0, "refused", "This archive is not unpacked", NULL) \
     ROW(ERROR_INVALID, NULL, 0, "invalid_request", "The request cannot be understood", "correct the request as the detail says") \
     ROW(ERROR_UNAUTHORIZED, NULL, 0, "unauthorized", "A valid key is needed", "send a key: Authorization: Bearer <key>") \
@@ -25,6 +27,7 @@
     ROW(ERROR_DENIED, "origin", 0, "origin_not_allowed", "Pages of this origin may not do this", "whoever runs the server names the origins that may") \
     ROW(ERROR_DENIED, NULL, 0, "forbidden", "Not allowed", NULL) \
     ROW(ERROR_NOT_FOUND, "route", 0, "route_not_found", "There is nothing at this path", "/api/v1/openapi.json lists all paths") \
+    ROW(ERROR_NOT_FOUND, "file", 0, "not_found", "There is no such thing", "check the path, and list the directory it is in") \
     ROW(ERROR_NOT_FOUND, NULL, 0, "not_found", "There is no such thing", "check the id or name; what was deleted is forgotten") \
     ROW(ERROR_EXPIRED, "event", 0, "cursor_expired", "Events after this place are forgotten", "look at what there is now, and go on after the number before oldest") \
     ROW(ERROR_EXPIRED, NULL, 0, "expired", "It is no longer kept", NULL) \
@@ -36,6 +39,7 @@
     ROW(ERROR_PENDING, NULL, 0, "idempotency_pending", "The same request is being answered", "try again in a moment with the same key") \
     ROW(ERROR_AMBIGUOUS, NULL, 0, "ambiguous", "Several are meant", "name it by its id") \
     ROW(ERROR_COMPLETE, NULL, 0, "complete", "It takes nothing more", NULL) \
+    ROW(ERROR_CONFLICT, "file", 0, "conflict", "Not in its present state", "look what is at this path: a file or a directory, empty or not") \
     ROW(ERROR_CONFLICT, NULL, 0, "conflict", "Not in its present state", "look at its state, and act on that") \
     ROW(ERROR_TOO_LARGE, NULL, 0, "too_large", "Larger than one may be", "send or ask for less") \
     ROW(ERROR_DISK_FULL, NULL, 0, "disk_full", "The sandbox's disk is full", "remove files in the sandbox, or give it a larger disk") \
@@ -195,13 +199,24 @@ static void put_problem(struct json_writer *json, const struct problem_row *row,
     json_map_end(json);
 }
 
+/* A row that says another remedy for what one below it says in general. */
+static bool is_special(size_t at)
+{
+    for (size_t i = at + 1; i < ARRAY_SIZE(rows); i++) {
+        if (strcmp(rows[i].code, rows[at].code) == 0)
+            return true;
+    }
+    return false;
+}
+
 void api_put_problems(struct json_writer *json)
 {
     json_key(json, "x-problems");
     json_list_begin(json);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         const struct error err = {.reason = rows[i].reason};
-        put_problem(json, &rows[i], rows[i].status ? rows[i].status : error_status(&err));
+        if (!is_special(i))
+            put_problem(json, &rows[i], rows[i].status ? rows[i].status : error_status(&err));
     }
     put_problem(json, &fault, 500);
     json_list_end(json);
