@@ -64,6 +64,7 @@ int items_gather(struct invocation *invocation, const char *path, size_t wanted,
                                 : "the server's list is more than 32 MiB: ask for a part of it");
         autofree char *encoded = cursor ? burrow_path("%s", cursor, NULL) : NULL;
         free(next);
+        items->has_more = cursor != NULL;
         next = encoded ? xasprintf("%s&cursor=%s", path, encoded) : NULL;
     }
     return 0;
@@ -169,5 +170,10 @@ int listing_print(struct invocation *invocation, const struct listing *listing,
         qsort_r(items.items, items.count, sizeof *items.items, compare, &order);
     size_t from = offset < items.count ? offset : items.count;
     size_t count = items.count - from < limit ? items.count - from : limit;
-    return print(invocation, &items, from, count, listing->columns, err);
+    if (print(invocation, &items, from, count, listing->columns, err) < 0)
+        return -1;
+    if ((items.has_more || from + count < items.count) && !invocation->is_json)
+        say_note("there may be more: --offset %zu goes on, --limit shows more at once",
+                 from + count);
+    return 0;
 }

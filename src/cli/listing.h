@@ -21,6 +21,7 @@ struct items {
     struct burrow_answer **answers;
     const struct burrow_value **items;
     size_t n_answers, count;
+    bool has_more; // the server has pages that were not asked for
 };
 void items_clear(struct items *items);
 

@@ -133,3 +133,14 @@ def test_an_option_of_another_tool_is_answered_with_burrows(burrow, work, words,
 def test_a_missing_word_is_named(burrow):  # noqa: F811
     assert "burrow: SANDBOX is missing: burrow get" in burrow.error("get", code=2)
     assert "burrow: PORT is missing: burrow port create" in burrow.error("port", "create", "work", code=2)
+
+
+# ---- lists ----
+
+def test_a_list_says_that_there_is_more(burrow, work):  # noqa: F811
+    burrow("create", "--name", "second")
+    told = burrow("list", "--limit", "1")
+    assert len(told.stdout.splitlines()) == 2 and b"--offset 1" in told.stderr, told.stderr
+    assert burrow("list", "--limit", "1", "--json").stderr == b""
+    assert burrow("list", "--status", "idle", "--limit", "50").stderr == b""
+    burrow("delete", "second")
