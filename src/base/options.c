@@ -318,13 +318,12 @@ static int option_head(const struct option_row *row, char *text, size_t size)
                     row->argument ? row->argument : "");
 }
 
-/* Words of `text` from column `column` on, wrapped before column 100; the first line is already
- * there. */
-static void print_wrapped(FILE *out, const char *text, int column)
+/* Words of `text`, up to its end or that of its line, from column `column` on, wrapped before column 100; the first `at` columns are
+ * there already. Where it ends. */
+static int print_wrapped(FILE *out, const char *text, int column, int at)
 {
-    int at = column;
-    while (*text) {
-        int length = (int)strcspn(text, " ");
+    while (*text && *text != '\n') {
+        int length = (int)strcspn(text, " \n");
         if (at > column && at + 1 + length > 100) {
             (void)fprintf(out, "\n%*s", column, "");
             at = column;
@@ -337,6 +336,22 @@ static void print_wrapped(FILE *out, const char *text, int column)
         text += length;
         text += strspn(text, " ");
     }
+    return at;
+}
+
+/* Line by line, as it was written where that fits. */
+static void print_description(FILE *out, const char *text)
+{
+    while (*text) {
+        int length = (int)strcspn(text, "\n");
+        if (length <= 100)
+            (void)fprintf(out, "%.*s", length, text);
+        else
+            (void)print_wrapped(out, text, 0, 0);
+        (void)fputc('\n', out);
+        text += length;
+        text += *text == '\n';
+    }
 }
 
 static void print_row(const struct option_row *row, int width, FILE *out)
@@ -344,9 +359,12 @@ static void print_row(const struct option_row *row, int width, FILE *out)
     char head[80];
     option_head(row, head, sizeof head);
     (void)fprintf(out, "%-*s  ", width, head);
-    print_wrapped(out, row->help, width + 2);
-    if (row->environment)
-        (void)fprintf(out, " [%s]", row->environment);
+    int at = print_wrapped(out, row->help, width + 2, width + 2);
+    if (row->environment) {
+        char name[80];
+        (void)snprintf(name, sizeof name, "[%s]", row->environment);
+        (void)print_wrapped(out, name, width + 2, at);
+    }
     (void)fputc('\n', out);
 }
 
@@ -359,8 +377,10 @@ void options_help(const struct option_set *set, FILE *out)
 
     (void)fprintf(out, "%s: %s\n\nusage: %s %s\n", set->command, set->summary, set->command,
                   set->usage);
-    if (set->description)
-        (void)fprintf(out, "\n%s\n", set->description);
+    if (set->description) {
+        (void)fputc('\n', out);
+        print_description(out, set->description);
+    }
     for (const struct option_row *row = rows_of(set); row->name; row++) {
         int length = option_head(row, head, sizeof head);
         width = length > width ? length : width;

@@ -258,3 +258,51 @@ TEST(the_dump_has_one_line_an_option)
     CHECK(strstr(text, "test\t--cpu\t\tCPU\thow many processors\n") != NULL);
     CHECK_STR(none, "bare\t--help\t-h\t\tprint this help\n");
 }
+
+TEST(an_option_of_another_tool_is_answered_with_what_is_there)
+{
+    static const struct option_hint hints[] = {
+        {"rm", "leave it out"}, {"i", "there is -t"}, {NULL, NULL}};
+    const struct option_set hinted = {.command = "test", .usage = "", .rows = rows, .hints = hints};
+    char *long_one[] = {"test", "--rm", NULL}, *letter[] = {"test", "-it", NULL};
+    struct wishes w = {0};
+    struct error err = {0};
+    int at;
+
+    CHECK(options_parse(&hinted, 2, long_one, &w, &at, &err) < 0);
+    CHECK_STR(err.text, "unknown option '--rm': leave it out");
+    CHECK(options_parse(&hinted, 2, letter, &w, &at, &err) < 0);
+    CHECK_STR(err.text, "unknown option '-i': there is -t");
+}
+
+TEST(an_option_is_seen_however_wrong_the_words_before_it_are)
+{
+    char *words[] = {"test", "--nope", "--json", "--", "--quiet", NULL};
+
+    CHECK(options_mention(5, words, "json"));
+    CHECK(!options_mention(5, words, "quiet") && !options_mention(5, words, "jso"));
+}
+
+TEST(help_fits_into_a_hundred_columns)
+{
+    static const struct option_row with_variable[] = {
+        {"first", 0, OPTION_TEXT, offsetof(struct wishes, runtime), "NAME",
+         "words that fill a line up to where the name of the variable has no room behind them",
+         .environment = "A_VARIABLE_WITH_A_NAME"},
+        {0},
+    };
+    const struct option_set wide = {
+        .command = "test",
+        .usage = "",
+        .summary = "a test",
+        .description =
+            "A line that is left as it is.\nA long one, which is as long as nobody would "
+            "write it for a terminal of a hundred columns, and which is folded.",
+        .rows = with_variable};
+    autofree char *text = printed(options_help, &wide);
+
+    CHECK(strstr(text, "\nA line that is left as it is.\nA long one, ") != NULL);
+    CHECK(strstr(text, "[A_VARIABLE_WITH_A_NAME]\n") != NULL);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+        CHECK(strcspn(line, "\n") <= 100);
+}
