@@ -75,7 +75,10 @@ void say_line(const char *text);
 
 /* "✓ sentence" on stdout (a plain one where there is no terminal). */
 void say_done(const char *format, ...) __attribute__((format(printf, 1, 2)));
-#define SAY_CUT "it wrote more than the server keeps: what is above is cut"
+#define SAY_CUT                                                                                    \
+    "it wrote more than the server keeps (--output-limit of 'burrow serve'): what is above is "    \
+    "cut; "                                                                                        \
+    "large files go by 'burrow cp'"
 /* On stderr: "burrow: sentence". */
 void say_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
