@@ -18,6 +18,7 @@
  *
  * Failures: a call that can fail returns 0 or -1 and takes `struct burrow_error *err` last, which must not be NULL and is filled in on -1.
  * What a call gives back (`out`) is left alone then. Nothing is printed, no signal handler is set, no thread is made, SIGPIPE never comes.
+ * Members of structs that a call is given and that mean nothing to the caller are 0, as `= {0}` makes them.
  *
  * Waiting: sockets never block. A call waits at most as long as burrow_options says for the next byte to move, and ends with
  * BURROW_TIMEOUT where nothing did. Who must stay responsive gives a descriptor in `cancel_fd`: when it becomes readable, the call ends
@@ -305,7 +306,10 @@ typedef int burrow_on_output(void *context, int stream, const void *data, size_t
 BURROW_API int burrow_run(struct burrow_client *client, const struct burrow_command *command,
                           burrow_on_output *on_output, void *context, struct burrow_result *out,
                           struct burrow_error *err);
-/* Starts it in a sandbox that stays and returns; "background" makes it a job. The id of the execution. */
+/*
+ * Starts it in a sandbox that stays and returns the id of the execution. With is_background it is a job: it runs beside others. Its output comes by
+ * burrow_stream_open of "/executions/ID/output?stream=stdout&follow=true".
+ */
 BURROW_API int burrow_start(struct burrow_client *client, const struct burrow_command *command,
                             bool is_background, char out_id[BURROW_ID], struct burrow_error *err);
 /* Until it has ended, or for wait_ms (0 or negative: only looks): 1 when it has, 0. */
