@@ -76,7 +76,7 @@ static const char *next_step(const struct burrow_error *err)
                "you "
                "know";
     case BURROW_BROKEN:
-        return "what was begun may go on there: look with 'burrow list'";
+        return "what was begun may go on there: look with 'burrow ps' and 'burrow list'";
     default:
         return NULL;
     }

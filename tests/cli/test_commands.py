@@ -494,7 +494,8 @@ def test_a_server_that_is_gone_in_the_middle(tmp_path_factory):
             rest[1].stdin.flush()
             server.kill()
             assert process.wait(PATIENCE) == 125
-            assert b"closed the connection" in process.stderr.read()
+            told = process.stderr.read()
+            assert b"closed the connection" in told and b"'burrow ps'" in told
             for other in rest:
                 _, said = other.communicate(b"y" * 2000000, timeout=PATIENCE)
                 assert other.returncode == 5 and said.startswith(b"burrow: "), (other.args, other.returncode, said)
