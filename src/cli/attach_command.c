@@ -161,8 +161,9 @@ static int relay(struct attached *attached, struct burrow_error *err)
         // A terminal has no end of input that stays: a Ctrl-D is one for one read, and none for a shell that is still starting.
         if (got == 0 && burrow_socket_close_input(attached->socket, err) < 0)
             return -1;
-        if ((fds[1].revents && send_input(attached, err) < 0) ||
-            (fds[2].revents && read_signals(attached, err) < 0))
+        // the size first: what is typed after a resize is for a program that knows of it
+        if ((fds[2].revents && read_signals(attached, err) < 0) ||
+            (fds[1].revents && send_input(attached, err) < 0))
             return -1;
     }
     return 0;
