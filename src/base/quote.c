@@ -30,6 +30,13 @@ static int add_escape(struct buffer *to, unsigned char c, struct error *err)
     return buffer_add(to, text, (size_t)length, err);
 }
 
+/* Two bytes: U+0080 to U+009F, which begin sequences of a terminal as Escape does. */
+static bool is_upper_control(const char *text)
+{
+    unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
+    return first == 0xc2 && second >= 0x80 && second < 0xa0;
+}
+
 static bool is_surrogate(const char *text, size_t length)
 {
     return length >= 3 && (unsigned char)text[0] == 0xed && (unsigned char)text[1] >= 0xa0 &&
@@ -59,6 +66,9 @@ static int add_inside(struct buffer *to, const char *text, size_t length, bool i
         int added;
         if (size == 1) {
             added = add_escape(to, (unsigned char)text[at], err);
+        } else if (size == 2 && !is_exact && is_upper_control(text + at)) {
+            added = add_escape(to, (unsigned char)text[at + 1],
+                               err); // U+0080 and on, by their second byte
         } else if (size > 1) {
             added = buffer_add(to, text + at, size, err);
         } else if (is_exact && is_surrogate(text + at, length - at)) {
@@ -92,20 +102,24 @@ int quote_json(struct buffer *to, const char *text, size_t length, struct error 
     return buffer_add(to, "\"", 1, err);
 }
 
-/* Two bytes: U+0080 to U+009F, which begin sequences of a terminal as Escape does. */
-static bool is_upper_control(const char *text)
+/* Three bytes: what lets a text be read in another order than it has (U+202A to U+202E, U+2066 to U+2069). */
+static bool is_reordering(const char *text)
 {
-    unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
-    return first == 0xc2 && second >= 0x80 && second < 0xa0;
+    unsigned char last = (unsigned char)text[2];
+
+    return (memcmp(text, "\xe2\x80", 2) == 0 && last >= 0xaa && last <= 0xae) ||
+           (memcmp(text, "\xe2\x81", 2) == 0 && last >= 0xa6 && last <= 0xa9);
 }
 
 void quote_scrub(char *text)
 {
-    for (; *text; text++) {
-        if (is_upper_control(text))
-            *text++ = '?';
-        else if ((unsigned char)*text >= ' ' && *text != 0x7f)
-            continue;
-        *text = '?';
+    while (*text) {
+        size_t size = utf8_length(text, strnlen(text, UTF8_MAX));
+        bool is_bad = size == 0 || (size == 1 && ((unsigned char)*text < ' ' || *text == 0x7f)) ||
+                      (size == 2 && is_upper_control(text)) || (size == 3 && is_reordering(text));
+        size = size ? size : 1;
+        if (is_bad)
+            memset(text, '?', size);
+        text += size;
     }
 }

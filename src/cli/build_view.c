@@ -6,6 +6,8 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/quote.h"
+#include "cli/say.h"
 #include "cli/terminal.h"
 #include "data/json_writer.h"
 
@@ -72,6 +74,7 @@ static void draw_bar(const struct showing *showing, const struct runtime_progres
                    showing->definition->name, showing->definition->tags[0], bar,
                    progress->permille / 10, seconds, progress->phase, *progress->detail ? ": " : "",
                    progress->detail);
+    quote_scrub(line);
     terminal_size(STDERR_FILENO, &rows, &cols);
     (void)fprintf(stderr, "\r%.*s\033[K", cols > 1 ? cols - 1 : 1, line);
     (void)fflush(stderr);
@@ -118,9 +121,11 @@ static void on_note(void *data, const char *note)
 {
     const struct showing *showing = data;
 
+    autofree char *clean = say_clean(note);
+
     clear_bar(showing);
     (void)fprintf(stderr, "%s:%s: %s\n", showing->definition->name, showing->definition->tags[0],
-                  note);
+                  clean);
 }
 
 static void tell_result(const struct showing *showing, bool was_ready)
@@ -162,8 +167,10 @@ static void tell_last_lines(const struct showing *showing)
         if (start[-1] == '\n' && ++lines > LAST_LINES)
             break;
     char *rest = NULL;
-    for (char *line = strtok_r(start, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+    for (char *line = strtok_r(start, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        quote_scrub(line);
         (void)fprintf(stderr, "  | %s\n", line);
+    }
     (void)fprintf(stderr, "  (all of it: %s)\n", path);
 }
 

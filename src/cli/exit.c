@@ -2,13 +2,17 @@
 /* How burrow tells of a failure; see exit.h. */
 #include "cli/exit.h"
 
+#include "base/quote.h"
 #include "data/failure.h"
 
 #include <stdio.h>
 
 void exit_tell(const struct error *err)
 {
-    (void)fprintf(stderr, "burrow: %s\n", err->text);
+    struct error clean = *err; // tools and packages are quoted in it
+
+    quote_scrub(clean.text);
+    (void)fprintf(stderr, "burrow: %s\n", clean.text);
 }
 
 void exit_tell_as(const struct error *err, bool is_json)

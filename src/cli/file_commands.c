@@ -56,7 +56,8 @@ static int on_file(void *context, const struct burrow_value *item, struct burrow
         say_put(&json, NULL, item);
         if (say_finish(&json, err) < 0)
             return -1;
-        (void)printf("%s%s", listing->is_first ? "[" : ",", text.data);
+        (void)putchar(listing->is_first ? '[' : ',');
+        say_json_part(text.data);
         listing->is_first = false;
         return ferror(stdout) ? say_fail_sys(err, "write to standard output") : 0;
     }

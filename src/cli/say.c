@@ -159,9 +159,27 @@ int say_error(const struct burrow_error *err, bool is_json)
 
 // ---- JSON ----
 
+void say_json_part(const char *text)
+{
+    for (const char *at = text; *at;) {
+        unsigned char first = (unsigned char)at[0], second = (unsigned char)at[1];
+        bool is_upper = first == 0xc2 && second >= 0x80 && second < 0xa0;
+        if (!is_upper && first != 0x7f) {
+            at++;
+            continue;
+        }
+        (void)fwrite(text, 1, (size_t)(at - text), stdout);
+        (void)printf("\\u%04x", is_upper ? second : first);
+        text = at += is_upper ? 2 : 1;
+    }
+    (void)fputs(text, stdout);
+}
+
 int say_json(const char *text, struct burrow_error *err)
 {
-    if (puts(*text ? text : "null") < 0 || fflush(stdout) != 0)
+    say_json_part(*text ? text : "null");
+    (void)putchar('\n');
+    if (fflush(stdout) != 0 || ferror(stdout))
         return say_fail_sys(err, "write to standard output");
     return 0;
 }

@@ -29,6 +29,8 @@ int say_exit_code(const struct burrow_error *err);
 
 /* ---- JSON ---- */
 
+/* JSON on standard output, without what a terminal acts on: that is in strings alone, and is spelled there. */
+void say_json_part(const char *text);
 /* One value on a line. */
 int say_json(const char *text, struct burrow_error *err);
 int say_value(const struct burrow_value *value, struct burrow_error *err);

@@ -177,6 +177,7 @@ static int compare(struct trial *trial, struct burrow_error *err)
 static void print_lines(int fd)
 {
     FILE *lines = fdopen(fd, "r");
+    ssize_t length;
     char *line = NULL;
     size_t room = 0;
     unsigned count = 0;
@@ -185,7 +186,9 @@ static void print_lines(int fd)
         (void)close(fd);
         return;
     }
-    while (getline(&line, &room, lines) >= 0) {
+    while ((length = getline(&line, &room, lines)) >= 0) {
+        for (ssize_t i = 0; i < length; i++)
+            line[i] = line[i] ? line[i] : '?'; // what is behind it is to be seen, too
         line[strcspn(line, "\n")] = '\0';
         autofree char *clean = say_clean(line);
         if (++count <= PATCH_LINES)

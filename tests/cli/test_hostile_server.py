@@ -12,7 +12,7 @@ import pytest
 
 from test_commands import BURROW, PATIENCE, commands, entry, http, plain_environment, tar_of  # noqa: F401
 
-POISON = "x\x1b]0;owned\x07\x9b31m\x9d0;o\x9c\r\n\x08y"
+POISON = "x\x1b]0;owned\x07\x9b31m\x9d0;o\x9c\r\n\x08\x7fy"
 MOST_MEMORY = 192 << 20
 
 
@@ -104,7 +104,7 @@ def poisoned(depth=0):
 
 
 def is_tame(*texts):
-    return all(byte not in text for text in texts for byte in (b"\x1b", b"\x07", b"\x08", b"\r", "\x9b".encode(), "\x9d".encode(), "\x9c".encode()))
+    return all(byte not in text for text in texts for byte in (b"\x1b", b"\x07", b"\x08", b"\r", b"\x7f", "\x9b".encode(), "\x9d".encode(), "\x9c".encode()))
 
 
 LINES = ["list", "list -q", "ls", "ls box /x -l", "get box", "create", "create -q", "create --name x --port 3000", "delete box", "pause box", "resume box", "fork box", "ps", "ps box", "events box",
@@ -126,6 +126,19 @@ def test_no_answer_drives_the_terminal(against, tmp_path, line):
     for status in ("400 No", "404 No", "503 No"):
         _, out, error = against(lambda head, status=status: http(body, status=status), *words)
         assert is_tame(out, error), (status, out, error)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_no_json_drives_the_terminal_either(against, tmp_path, line):
+    """What it says is there all the same, spelled otherwise."""
+    (tmp_path / "file").write_text("x")
+    body = json.dumps(poisoned(), ensure_ascii=False).encode()
+    head, *tail = line.format(file=tmp_path / "file").split(" -- ", 1)
+    words = [*head.split(), "--json", *(["--", *tail[0].split()] if tail else [])]
+    code, out, error = against(lambda head: http(body), *words)
+    assert is_tame(out, error), (out, error)
+    if code == 0 and words[:2] not in (["snapshot", "generate"], ["list", "-q"]):
+        json.loads(out)
 
 
 def test_every_command_that_asks_is_tried():

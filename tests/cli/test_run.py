@@ -553,6 +553,7 @@ def test_a_command_that_reads_on_after_the_end_of_input_is_hung_up_on(burrow):
      "memory '64MB' is not a size: write 64Mi (powers of 1024) or 64M (powers of 1000)"),
     (["--memroy", "1Gi", "--", "true"], "unknown option '--memroy'; did you mean '--memory'?"),
     (["--env", "=x", "--", "true"], "--env '=x' has no name: use KEY=VALUE"),
+    (["--env", "=\x1b[31m\x9b", "--", "true"], "--env '=?[31m??' has no name: use KEY=VALUE"),
     (["--file", "x", "--", "true"], "--file 'x' is not PATH:LOCAL (path in the sandbox, colon, local file)"),
     (["--workdir", "here", "--", "true"], "the working directory 'here' does not begin with '/'"),
     (["--tty", "--json", "--", "true"], "--tty goes with neither --json nor --timestamps"),

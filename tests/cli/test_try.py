@@ -78,6 +78,12 @@ def test_a_hostile_copy_writes_nowhere_else(burrow, here, tmp_path):  # noqa: F8
     assert not (here / "big").exists()
 
 
+def test_no_line_of_what_is_shown_ends_before_its_end(burrow, here):  # noqa: F811
+    (here / "long").write_text("line\n" * 30000)
+    shown = burrow("try", "--dir", here, "--discard", "--", "sh", "-c", "printf 'begin\\000hidden\\342\\200\\256turned\n' >>long").stdout
+    assert b"\n  +begin?hidden???turned\n" in shown, shown[-500:]
+
+
 def test_what_changed_here_meanwhile_stays(burrow, here, tmp_path):  # noqa: F811
     # the command waits for its input, which comes once the directory has changed
     words = [BURROW, "try", "--dir", here, "--apply", "--", "sh", "-c", "read x; echo theirs >changed; echo theirs >kept; rm gone; echo n >both"]

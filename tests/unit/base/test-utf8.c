@@ -99,5 +99,30 @@ TEST(a_strangers_text_stays_one_line_that_no_terminal_acts_on)
                   "2J\xc2\xa0\xc2";
 
     quote_scrub(text);
-    CHECK_STR(text, "a??[2J??\xc3\xa9 b??2J\xc2\xa0\xc2");
+    CHECK_STR(text, "a??[2J??\xc3\xa9 b??2J\xc2\xa0?");
+}
+
+TEST(a_strangers_text_has_no_bytes_that_are_no_character)
+{
+    char text[] = "\x9b"
+                  "31m \xc1\x9b \xe0\x80\x9b \xed\xa0\x80 \xf0\x9f\x98\x80 \xe6\x9c\xac";
+
+    quote_scrub(text);
+    CHECK_STR(text, "?31m ?? ??? ??? \xf0\x9f\x98\x80 \xe6\x9c\xac");
+}
+
+TEST(a_strangers_text_is_read_in_the_order_it_has)
+{
+    char text[] = "a\xe2\x80\xae"
+                  "fdp.exe \xe2\x81\xa6 \xe2\x80\x94 \xe2\x81\xaa";
+
+    quote_scrub(text);
+    CHECK_STR(text, "a???fdp.exe ??? \xe2\x80\x94 \xe2\x81\xaa");
+}
+
+TEST(a_quote_has_no_control_character_as_it_is)
+{
+    autobuffer to = {0};
+
+    CHECK_STR(quoted(&to, "\xc2\x80\xc2\x9b\xc2\xa0\x7f", 7), "\"\\u0080\\u009b\xc2\xa0\\u007f\"");
 }
