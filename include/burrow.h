@@ -213,7 +213,7 @@ BURROW_API ssize_t burrow_stream_read(struct burrow_stream *stream, void *to, si
 /* The next record, whose values live until the next call: 1, 0 at the end, -1. */
 BURROW_API int burrow_stream_next(struct burrow_stream *stream, const struct burrow_value **out,
                                   struct burrow_error *err);
-/* The same without waiting: 2 where no record is whole yet. */
+/* The same without waiting: 2 where no record is whole yet. Ask burrow_stream_is_ready before you poll. */
 BURROW_API int burrow_stream_next_now(struct burrow_stream *stream, const struct burrow_value **out,
                                       struct burrow_error *err);
 /* For poll; and whether something is there without waiting. */

@@ -23,7 +23,8 @@
 #define DETACH_FIRST 0x10  // Ctrl-P
 #define DETACH_SECOND 0x11 // Ctrl-Q
 #define PIECE 16384
-#define EOF_STEP_MS 250 // between ends of input
+#define EOF_STEP_MS 250   // between ends of input
+#define EVENTS_AT_ONCE 16 // until it is looked for what was typed
 
 static int signal_pipe[2] = {-1, -1};
 
@@ -121,19 +122,22 @@ static int read_signals(struct attached *attached, struct burrow_error *err)
     return is_resized && !attached->ended_by ? send_size(attached, err) : 0;
 }
 
-/* What is there of it; the rest comes with the next turn. */
+/* What is there of it: 1 where there may be more, which comes with the next turn; 0; -1. */
 static int take_events(struct attached *attached, struct burrow_error *err)
 {
     struct burrow_event event;
-    int got;
+    int got = 1;
 
-    while ((got = burrow_socket_next(attached->socket, 0, &event, err)) > 0) {
+    for (unsigned i = 0; i < EVENTS_AT_ONCE; i++) {
+        got = burrow_socket_next(attached->socket, 0, &event, err);
+        if (got <= 0)
+            break;
         if (event.kind == BURROW_MESSAGE_OUTPUT) {
             int fd = event.stream == 2 ? STDERR_FILENO : STDOUT_FILENO;
             if (fd_write_all(fd, event.data, event.length) < 0)
                 return say_fail_sys(err, "write output");
         } else if (event.kind == BURROW_MESSAGE_EXIT) {
-            attached->exit_code = (int)burrow_integer(burrow_get(event.value, "exitCode"), 1);
+            attached->exit_code = (int)burrow_integer(burrow_get(event.value, "exitCode"), 1) & 255;
             attached->is_over = true;
             return 0;
         } else if (event.kind == BURROW_MESSAGE_CLOSED) {
@@ -146,7 +150,8 @@ static int take_events(struct attached *attached, struct burrow_error *err)
 static int relay(struct attached *attached, struct burrow_error *err)
 {
     while (!attached->is_over && !attached->has_left && !attached->ended_by) {
-        if (take_events(attached, err) < 0)
+        int more = take_events(attached, err);
+        if (more < 0)
             return -1;
         if (attached->is_over)
             break;
@@ -155,11 +160,11 @@ static int relay(struct attached *attached, struct burrow_error *err)
             {.fd = attached->is_input_over ? -1 : STDIN_FILENO, .events = POLLIN},
             {.fd = signal_pipe[0], .events = POLLIN},
         };
-        int got = poll(fds, 3, attached->is_input_over ? EOF_STEP_MS : -1);
+        int got = poll(fds, 3, more ? 0 : attached->is_input_over ? EOF_STEP_MS : -1);
         if (got < 0 && errno != EINTR)
             return say_fail_sys(err, "wait for input");
         // A terminal has no end of input that stays: a Ctrl-D is one for one read, and none for a shell that is still starting.
-        if (got == 0 && burrow_socket_close_input(attached->socket, err) < 0)
+        if (got == 0 && !more && burrow_socket_close_input(attached->socket, err) < 0)
             return -1;
         // the size first: what is typed after a resize is for a program that knows of it
         if ((fds[2].revents && read_signals(attached, err) < 0) ||

@@ -29,6 +29,7 @@
 #define SMALL_INPUT ((off_t)64 << 10) // a file up to this goes with the request
 #define INPUT_PIECE ((size_t)64 << 10)
 #define FILES_MAX ((uint64_t)8 << 20) // together, in one request
+#define RECORDS_AT_ONCE 64            // until it is looked for signals
 
 struct relayed {
     struct burrow_client *client;
@@ -362,7 +363,7 @@ static int take_records(struct relayed *relayed, struct burrow_error *err)
 {
     const struct burrow_value *record;
 
-    while (!relayed->is_over) {
+    for (unsigned i = 0; i < RECORDS_AT_ONCE && !relayed->is_over; i++) {
         int got = burrow_stream_next_now(relayed->stream, &record, err);
         if (got == 2)
             return 0;
@@ -373,7 +374,7 @@ static int take_records(struct relayed *relayed, struct burrow_error *err)
         if (take_record(relayed, record, err) < 0)
             return -1;
     }
-    return 0;
+    return 0; // what is left of it comes with the next turn
 }
 
 // ---- input ----
@@ -454,14 +455,15 @@ static int step(struct relayed *relayed, struct burrow_error *err)
     };
 
     end_patience(relayed);
-    if (poll(fds, ARRAY_SIZE(fds), patience_ms(relayed)) < 0) {
+    bool has_records = burrow_stream_is_ready(relayed->stream);
+    if (poll(fds, ARRAY_SIZE(fds), has_records ? 0 : patience_ms(relayed)) < 0) {
         if (errno != EINTR)
             return say_fail_sys(err, "wait for the server");
         return 0;
     }
     if (fds[1].revents && read_signals(relayed, err) < 0)
         return -1;
-    if (fds[0].revents && take_records(relayed, err) < 0)
+    if ((has_records || fds[0].revents) && take_records(relayed, err) < 0)
         return -1;
     if (relayed->is_over)
         return 0;

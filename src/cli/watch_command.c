@@ -20,15 +20,18 @@
 
 #define PLACE "/workspace"
 #define MOST_BYTES ((uint64_t)4 << 30)
-#define CALM_MS 100   // without a change, before both are brought in step
-#define AGAIN_MS 1000 // between tries to reach the server
+#define CALM_MS 100        // without a change, before both are brought in step
+#define BUSY_MS 2000       // so long after the first change they are, calm or not
+#define AGAIN_MS 1000      // between tries to reach the server
+#define RECORDS_AT_ONCE 64 // until it is looked for Ctrl-C
 
 struct watching {
     struct sync sync;
     struct watch_local *local;
     struct burrow_stream *stream; // what happens there; NULL: not connected
     bool is_over;
-    bool is_lost; // and it was said
+    bool is_lost;          // and it was said
+    uint64_t due_since_ms; // 0: nothing is due
 };
 
 static void watching_clear(struct watching *watching)
@@ -103,10 +106,11 @@ static int take_record(struct watching *watching, const struct burrow_value *rec
 static int read_stream(struct watching *watching, struct burrow_error *err)
 {
     const struct burrow_value *record;
-    int got;
+    int got = 1;
 
-    while ((got = burrow_stream_next_now(watching->stream, &record, err)) == 1) {
-        if (take_record(watching, record, err) < 0)
+    for (unsigned i = 0; i < RECORDS_AT_ONCE && got == 1; i++) {
+        got = burrow_stream_next_now(watching->stream, &record, err);
+        if (got == 1 && take_record(watching, record, err) < 0)
             return -1;
     }
     if (got == 0)
@@ -168,7 +172,7 @@ static int wait_for(struct watching *watching, int timeout_ms, bool *has_events,
     return 0;
 }
 
-/* Changes come in bursts: both are brought in step when there was none for a moment. */
+/* Changes come in bursts: both are brought in step when there was none for a moment, or they do not end. */
 static int step(struct watching *watching, struct burrow_error *err)
 {
     bool has_events = false;
@@ -176,14 +180,18 @@ static int step(struct watching *watching, struct burrow_error *err)
     if (!watching->stream && reconnect(watching, err) < 0)
         return -1;
     bool is_due = watching->stream && sync_is_due(&watching->sync);
+    uint64_t now = clock_monotonic_ms();
+    watching->due_since_ms = !is_due ? 0 : watching->due_since_ms ? watching->due_since_ms : now;
+    bool is_late = is_due && now - watching->due_since_ms >= BUSY_MS;
     if (wait_for(watching,
                  is_due             ? CALM_MS
                  : watching->stream ? -1
                                     : AGAIN_MS,
                  &has_events, err) < 0)
         return -1;
-    if (watching->is_over || has_events || !is_due || !watching->stream)
+    if (watching->is_over || (has_events && !is_late) || !is_due || !watching->stream)
         return 0;
+    watching->due_since_ms = 0;
     uint64_t sent = watching->sync.n_sent, taken = watching->sync.n_taken;
     if (sync_run(&watching->sync, err) < 0)
         return lose(watching, err);

@@ -391,11 +391,12 @@ int client_read_problem(struct burrow_stream *stream, struct burrow_error *err)
     int more;
 
     do {
-        if (stream->piece_length)
-            (void)buffer_add(&text, stream->piece, stream->piece_length, &full);
+        if (stream->piece_length &&
+            buffer_add(&text, stream->piece, stream->piece_length, &full) < 0)
+            break; // no problem of burrow's is so long
         stream->piece_length = 0;
         more = client_read_more(stream, false, &ignored);
-    } while (more == 1 && text.length < PROBLEM_MAX);
+    } while (more == 1);
     read_problem(&text, status, err);
     return -1;
 }

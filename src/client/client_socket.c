@@ -17,6 +17,7 @@
 
 #define KEY_BYTES 16
 #define INPUT_MAX ((size_t)32 << 10)
+#define RECEIVE_MAX 64 // without a message, until it is looked for a cancel, and how late it is
 
 struct burrow_socket {
     struct burrow_client *client;
@@ -54,6 +55,7 @@ int client_upgrade(struct burrow_client *client, const char *path, struct wire *
     if (client_connect(client, &stream.wire, err) < 0)
         return -1;
     reply_reader_init(&stream.reader, false);
+    stream.reader.may_switch = true;
     int result = wire_send(stream.wire, &client->patience, head.data, head.length, err);
     while (result == 0 && stream.reader.state == REPLY_HEAD)
         result = client_read_more(&stream, false, err) < 0 ? -1 : 0;
@@ -272,11 +274,13 @@ int burrow_socket_next(struct burrow_socket *socket, int wait_ms, struct burrow_
 {
     uint64_t until = clock_monotonic_ms() + (wait_ms > 0 ? (uint64_t)wait_ms : 0);
 
-    for (;;) {
+    for (unsigned n = 1;; n++) {
         int told = take_buffered(socket, out, err);
         if (told != 0)
             return told;
-        int got = socket->is_closed ? 0 : wire_receive_now(socket->wire, err);
+        int got = socket->is_closed      ? 0
+                  : n % RECEIVE_MAX == 0 ? 2
+                                         : wire_receive_now(socket->wire, err);
         if (got < 0)
             return -1;
         if (got == 1)

@@ -12,6 +12,7 @@
 #define ANSWER_MAX ((size_t)64 << 20)
 #define RECORD_MAX ((size_t)16 << 20)
 #define UPLOAD_PIECE ((size_t)64 << 10)
+#define PIECES_NOW 64 // without a record, until the caller has his turn again
 
 // ---- streams ----
 
@@ -81,9 +82,12 @@ static int next_record(struct burrow_stream *stream, bool is_now, const struct b
                        struct burrow_error *err)
 {
     struct error error = {0};
+    unsigned n_pieces = 0;
 
     stream->line.maximum = RECORD_MAX;
     for (;;) {
+        if (is_now && n_pieces++ == PIECES_NOW)
+            return 2;
         int more = need_piece(stream, is_now, err);
         if (more != 1)
             return more;

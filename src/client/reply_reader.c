@@ -99,17 +99,20 @@ static int choose_body(struct reply_reader *reader, struct error *err)
     if (reply_reader_header(reader, "connection", text, sizeof text) && has_token(text, "close"))
         reader->is_last = true;
     if (reader->status == 101) {
+        if (!reader->may_switch)
+            return refuse(err, "it changes to a protocol that nobody asked for");
         reader->state = REPLY_SWITCHED;
         return 0;
     }
     if (reader->status < 200) { // 100 Continue and the like: the answer is still to come
-        bool is_head = reader->has_no_body;
+        bool is_head = reader->has_no_body, may_switch = reader->may_switch;
         unsigned n_early = reader->n_early + 1;
         if (n_early > EARLY_MAX)
             return refuse(err, "it never begins");
         reply_reader_clear(reader);
         reply_reader_init(reader, is_head);
         reader->n_early = n_early;
+        reader->may_switch = may_switch;
         return 0;
     }
     bool is_chunked = false;

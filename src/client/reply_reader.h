@@ -35,6 +35,7 @@ struct reply_reader {
     int status;
     bool is_last;     // the connection ends behind it
     bool has_no_body; // the request was HEAD
+    bool may_switch;  // the request asked for another protocol, which 101 is about
     bool has_length;
     uint64_t left;   // of the body, or of a chunk
     uint64_t length; // of the whole body, where has_length

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -176,8 +177,8 @@ def test_a_line_without_end_is_given_up(against, line):
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000, b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n",
-                                    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n"],
-                         ids=["continue", "head", "early", "trailer"])
+                                    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n", b"HTTP/1.1 101 Go\r\nUpgrade: x\r\n\r\n"],
+                         ids=["continue", "head", "early", "trailer", "switch"])
 def test_an_answer_that_never_begins_or_ends_is_given_up(against, answer):
     last = answer.rsplit(b"\r\n", 2)[-2] + b"\r\n" if b"100 C" not in answer and b"103" not in answer else answer
     code, _, error = against(lambda head: itertools.chain([answer], itertools.repeat(last * 100)), "list")
@@ -204,6 +205,13 @@ def test_what_is_packed_is_not_unpacked(against):
     answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb
     code, out, error = against(lambda head: answer, "list")
     assert code == 5 and out == b"", (code, error)
+
+
+@pytest.mark.parametrize("status", ["400 No", "404 No", "500 No"])
+def test_a_refusal_without_end_is_given_up(against, status):
+    endless = itertools.repeat(b"x" * 60001)
+    code, _, error = against(lambda head: itertools.chain([f"HTTP/1.1 {status}\r\nConnection: close\r\n\r\n".encode()], endless), "list")
+    assert code != 0 and status[:3].encode() in error, (code, error)
 
 
 # ---- what is cut off, and what is there already ----
@@ -236,7 +244,8 @@ def test_a_tree_that_is_cut_off_replaces_no_file_by_a_part(against, tmp_path):
 
 # ---- Ctrl-C ----
 
-@pytest.mark.parametrize("words", [["fs", "cp", "box:/x", "-"], ["fs", "download", "box", "file"], ["logs", "exe_x", "-f"]])
+@pytest.mark.parametrize("words", [["fs", "cp", "box:/x", "-"], ["fs", "download", "box", "file"], ["logs", "exe_x", "-f"], ["exec", "box", "true"], ["exec", "--json", "box", "true"],
+                                   ["run", "--", "true"], ["code", "box", "1"], ["watch", ".", "box"], ["try", "--discard", "--", "true"]])
 def test_ctrl_c_ends_what_comes_without_a_pause(against, words):
     is_begun = threading.Event()
 
@@ -252,9 +261,45 @@ def test_ctrl_c_ends_what_comes_without_a_pause(against, words):
         assert is_begun.wait(PATIENCE)
         process.send_signal(signal.SIGINT)
     code, _, error = against(stat_then_or(pieces), *words, after=interrupt)
-    assert code == 130, (code, error)
+    assert code == (0 if words[0] == "watch" else 130), (code, error)
 
 
 def stat_then_or(pieces):
-    told = http(json.dumps({"kind": "file", "mode": "0644", "path": "/x", "sizeBytes": 1 << 50}).encode())
-    return lambda head: told if b"/stat?" in head else pieces()
+    told = http(json.dumps({"kind": "file", "mode": "0644", "path": "/x", "sizeBytes": 1 << 50, "id": "sbx_x"}).encode())
+    small = (b"/stat?", b"/mkdir", b"POST /api/v1/sandboxes ", b"PUT ", b"DELETE ")
+    return lambda head: told if any(part in head for part in small) else pieces()
+
+
+@pytest.mark.parametrize("flood", [b"\x82\x05\x01spam", b"\x82\x05\x09spam", b"\x8a\x00"], ids=["output", "unknown", "pongs"])
+def test_a_terminal_is_left_whatever_comes(tmp_path, flood):
+    """The keys that leave are heard while the other side writes without a pause."""
+    def answer(head):
+        if b"/attach" in head:
+            return itertools.chain([b"HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"], itertools.repeat(flood * 4000))
+        return http(b'{"id":"exe_x"}')
+    hostile = Hostile(answer)
+    ours, theirs = os.openpty()
+    process = subprocess.Popen([BURROW, "attach", "box"], stdin=theirs, stdout=theirs, stderr=theirs, env=plain_environment(tmp_path, BURROW_URL=hostile.url))
+    try:
+        assert os.read(ours, 1)  # it has begun
+        reader = threading.Thread(target=drain, args=(ours,), daemon=True)
+        reader.start()
+        deadline = time.monotonic() + PATIENCE
+        while process.poll() is None:  # what is typed before the terminal is raw does not count
+            assert time.monotonic() < deadline
+            os.write(ours, b"\x10\x11")
+            time.sleep(0.2)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(theirs)
+        hostile.socket.close()
+    assert process.returncode == 0
+
+
+def drain(fd):
+    try:
+        while os.read(fd, 65536):
+            pass
+    except OSError:
+        pass

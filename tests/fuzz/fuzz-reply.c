@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char text[64];
 
     reply_reader_init(&reader, false);
+    reader.may_switch = size % 2;
     while (at < size) {
         size_t length = size - at < piece ? size - at : piece, used = 0, body_length = 0;
         const char *body = NULL;
