@@ -110,20 +110,19 @@ static bool clean_name(const char *name, unsigned strip, char out[NAME_ROOM])
 
 bool tar_take_link_stays(const char *name, const char *target)
 {
-    int depth = 0;
+    unsigned above = 0; // directories that the link may go up
+    bool has_gone_in = false;
 
     if (*target == '/' || !*target)
         return false;
     for (const char *at = name; (at = strchr(at, '/')); at++)
-        depth++;
+        above++;
     while (*target) {
         size_t part = strcspn(target, "/");
-        if (part == 2 && target[0] == '.' && target[1] == '.')
-            depth--;
-        else if (part && !(part == 1 && target[0] == '.'))
-            depth++;
-        if (depth < 0)
-            return false;
+        bool is_up = part == 2 && target[0] == '.' && target[1] == '.';
+        if (is_up && (has_gone_in || above-- == 0))
+            return false; // behind a name, which may be a link itself, nobody can count
+        has_gone_in |= part && !is_up && !(part == 1 && target[0] == '.');
         target += part;
         target += strspn(target, "/");
     }
@@ -233,10 +232,11 @@ static int make_link(struct tar_take *tar, const char *name, struct burrow_error
     return 0;
 }
 
-/* A second name of a file that came before. */
+/* A second name of a file that came before; of a link it would lead from here to somewhere else. */
 static int make_hard_link(struct tar_take *tar, const char *name, struct burrow_error *err)
 {
     char target[NAME_ROOM], from_dir[NAME_ROOM] = "";
+    struct stat info;
     const char *last;
 
     if (!clean_name(tar->link, tar->strip, target) || !*target) {
@@ -250,8 +250,15 @@ static int make_hard_link(struct tar_take *tar, const char *name, struct burrow_
     int parent = open_parent(tar, name, &last);
     if (from < 0 || parent < 0)
         return fail_at(name, err);
+    const char *file = slash ? slash + 1 : target;
+    if (fstatat(from, file, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return fail_at(name, err);
+    if (!S_ISREG(info.st_mode)) {
+        tar->refused++;
+        return 0;
+    }
     (void)unlinkat(parent, last, 0);
-    if (linkat(from, slash ? slash + 1 : target, parent, last, 0) < 0)
+    if (linkat(from, file, parent, last, 0) < 0)
         return fail_at(name, err);
     tar->files++;
     return 0;

@@ -12,7 +12,10 @@
 
 struct tar_take;
 
-/* Whether a link at `name` with this target stays below the directory, as texts: others are not made. */
+/*
+ * Whether a link at `name` with this target stays below the directory, whatever links there are besides: others are not made. So '..' stands at the
+ * beginning of the target or nowhere.
+ */
 bool tar_take_link_stays(const char *name, const char *target);
 
 /* `directory` is borrowed, an open one. `strip`: so many first parts of each name are left out. */

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import tarfile
 import threading
 import time
 
@@ -240,6 +241,18 @@ def test_a_tree_that_is_cut_off_replaces_no_file_by_a_part(against, tmp_path):
     archive = tar_of(entry("new", size=100000))[:512 + 4096]
     code, _, _ = against(stat_then(http(archive, type="application/x-tar", length=1 << 30), "directory"), "fs", "cp", "-r", "box:/x/.", tree)
     assert code != 0 and sorted(path.name for path in tree.iterdir()) == ["old", "whole"]
+
+
+def test_links_lead_nowhere_else_by_way_of_each_other(against, tmp_path):
+    """Whatever the links mean together, all that is left leads below the directory."""
+    tree = tmp_path / "tree"
+    archive = tar_of(entry("good", size=3), entry("a/here", tarfile.SYMTYPE, "."), entry("out", tarfile.SYMTYPE, "a/here/../.."), entry("later", tarfile.SYMTYPE, "b/c/../.."),
+                     entry("b/c", tarfile.SYMTYPE, "."), entry("p/q/up", tarfile.SYMTYPE, "../../good"), entry("deep", tarfile.LNKTYPE, "p/q/up"), entry("second", tarfile.LNKTYPE, "good"))
+    code, _, error = against(stat_then(http(archive, type="application/x-tar"), "directory"), "fs", "cp", "-r", "box:/x/.", tree)
+    assert code == 0 and b"3 entries were left out" in error, (code, error)
+    paths = {str(path.relative_to(tree)): path for path in tree.rglob("*")}
+    assert sorted(paths) == ["a", "a/here", "b", "b/c", "good", "p", "p/q", "p/q/up", "second"]
+    assert all(path.resolve().is_relative_to(tree) for path in paths.values())
 
 
 # ---- Ctrl-C ----
