@@ -111,6 +111,7 @@ static void add_entry(struct local_tree *tree, struct tree_entry *entry)
         tree->entries = xrealloc(tree->entries, tree->room, sizeof *tree->entries);
     }
     tree->bytes += entry->size;
+    tree->names += strlen(entry->path);
     tree->entries[tree->count++] = *entry;
 }
 
@@ -137,6 +138,9 @@ static int scan_name(struct scan *scan, int parent, const char *path, const char
         return say_fail(err, BURROW_LIMIT,
                         "more than %d files, or directories too deep below each other",
                         TREE_MOST_ENTRIES);
+    if (scan->tree->names + strlen(whole) > TREE_MOST_NAMES)
+        return say_fail(err, BURROW_LIMIT, "the names of the files have more than %d MiB together",
+                        (int)(TREE_MOST_NAMES >> 20));
     entry.path = xstrdup(whole);
     add_entry(scan->tree, &entry);
     if (entry.kind != TREE_DIRECTORY)
@@ -222,6 +226,7 @@ void local_tree_unset(struct local_tree *tree, const char *path)
     if (at == tree->count || strcmp(tree->entries[at].path, path) != 0)
         return;
     tree->bytes -= tree->entries[at].size;
+    tree->names -= strlen(tree->entries[at].path);
     free(tree->entries[at].path);
     memmove(tree->entries + at, tree->entries + at + 1,
             (tree->count - at - 1) * sizeof *tree->entries);
@@ -298,13 +303,16 @@ int local_tree_open(int root, const char *path)
     return parent < 0 ? -1 : openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 }
 
-/* Root's own copy of a user's file stays the user's. */
-static void keep_owner(int parent, const char *name)
+/*
+ * Root's own copy of a user's file stays the user's: `name` at `at`, or with "" `at` itself. By descriptor, since the user can put another file's
+ * hard link in the place of a name.
+ */
+static void keep_owner(int parent, int at, const char *name)
 {
     struct stat info;
 
     if (geteuid() == 0 && fstat(parent, &info) == 0)
-        (void)fchownat(parent, name, info.st_uid, info.st_gid, AT_SYMLINK_NOFOLLOW);
+        (void)fchownat(at, name, info.st_uid, info.st_gid, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH);
 }
 
 static int copy_bytes(int from, int to)
@@ -325,7 +333,7 @@ static int make_file(int parent, const char *name, int from, unsigned mode)
 
     if (to < 0 || copy_bytes(from, to) < 0)
         return -1;
-    keep_owner(parent, name);
+    keep_owner(parent, to, "");
     if (fchmod(to, mode & 0777) < 0)
         return -1;
     return close(take_fd(to));
@@ -347,7 +355,7 @@ static int make_link(int parent, const char *name, const char *target)
 {
     if (symlinkat(target, parent, name) < 0)
         return -1;
-    keep_owner(parent, name);
+    keep_owner(parent, parent, name);
     return 0;
 }
 
@@ -356,7 +364,7 @@ static int put_directory(int parent, const char *name)
     struct stat info;
 
     if (mkdirat(parent, name, 0755) == 0) {
-        keep_owner(parent, name);
+        keep_owner(parent, parent, name);
         return 0;
     }
     if (errno != EEXIST || fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
@@ -365,7 +373,7 @@ static int put_directory(int parent, const char *name)
         return 0;
     if (unlinkat(parent, name, 0) < 0 || mkdirat(parent, name, 0755) < 0)
         return -1;
-    keep_owner(parent, name);
+    keep_owner(parent, parent, name);
     return 0;
 }
 

@@ -28,10 +28,12 @@ struct local_tree {
     struct tree_entry *entries;
     size_t count, room;
     uint64_t bytes;
+    uint64_t names;   // bytes of all paths
     uint64_t skipped; // neither file, directory nor link, or of a name that is left out
 };
 
 #define TREE_MOST_ENTRIES 1000000
+#define TREE_MOST_NAMES ((uint64_t)128 << 20) // bytes of all paths together
 
 /*
  * Whether it is '.git' or in it (in capitals too, which is the same on some file systems): programs of whoever works in the directory trust

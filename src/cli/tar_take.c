@@ -37,7 +37,7 @@ struct tar_take {
     char beside[32];        // its name until it is whole, where there was something already; ""
     char parent[NAME_ROOM]; // of parent_fd
     int parent_fd;
-    uint64_t files, bytes, refused;
+    uint64_t files, directories, bytes, refused;
 };
 
 struct tar_take *tar_take_new(int directory, unsigned strip)
@@ -66,6 +66,11 @@ void tar_take_free(struct tar_take *tar)
 uint64_t tar_take_files(const struct tar_take *tar)
 {
     return tar->files;
+}
+
+uint64_t tar_take_entries(const struct tar_take *tar)
+{
+    return tar->files + tar->directories;
 }
 
 uint64_t tar_take_bytes_written(const struct tar_take *tar)
@@ -138,8 +143,10 @@ static int open_directory(struct tar_take *tar, const char *path)
     while (*path && at >= 0) {
         size_t part = strcspn(path, "/");
         (void)snprintf(name, sizeof name, "%.*s", (int)part, path);
-        if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
+        int made = mkdirat(at, name, 0755);
+        if (made < 0 && errno != EEXIST)
             return -1;
+        tar->directories += made == 0;
         int next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int saved = errno;
         closep(&at);

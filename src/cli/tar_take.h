@@ -25,6 +25,7 @@ void tar_take_free(struct tar_take *tar);
 int tar_take_bytes(struct tar_take *tar, const void *data, size_t length, struct burrow_error *err);
 /* No more come: an error where it is cut off. */
 int tar_take_end(struct tar_take *tar, struct burrow_error *err);
-uint64_t tar_take_files(const struct tar_take *tar);
+uint64_t tar_take_files(const struct tar_take *tar);   // links are files
+uint64_t tar_take_entries(const struct tar_take *tar); // with the directories that were made
 uint64_t tar_take_bytes_written(const struct tar_take *tar);
 uint64_t tar_take_refused(const struct tar_take *tar); // names and links that lead outside, devices

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #define PLACE "/workspace"
-#define MOST_BYTES ((uint64_t)4 << 30)
 #define PATCH_BYTES ((uint64_t)1 << 20) // of a file that is shown line by line
 #define PATCH_LINES 200                 // of each that are shown
 #define OLD_FD "10"                     // as diff gets them
@@ -78,15 +77,14 @@ static int begin(struct trial *trial, struct burrow_error *err)
 static int take_bytes(struct trial *trial, struct burrow_stream *stream, struct tar_take *tar,
                       struct burrow_error *err)
 {
-    uint64_t given = trial->invocation->most_bytes;
-    uint64_t most = given == OPTION_UNSET ? MOST_BYTES : given;
+    uint64_t most = trial_most_bytes(trial);
     char bytes[65536], text[SAY_TEXT];
     ssize_t got;
 
     while ((got = burrow_stream_read(stream, bytes, sizeof bytes, err)) > 0) {
         if (tar_take_bytes(tar, bytes, (size_t)got, err) < 0)
             return -1;
-        if (tar_take_bytes_written(tar) > most || tar_take_files(tar) > TREE_MOST_ENTRIES)
+        if (tar_take_bytes_written(tar) > most || tar_take_entries(tar) > TREE_MOST_ENTRIES)
             return say_fail(err, BURROW_LIMIT,
                             "the copy has become more than %s, or %d files: nothing was applied; "
                             "--limit allows more",
@@ -177,9 +175,9 @@ static int compare(struct trial *trial, struct burrow_error *err)
 static void print_lines(int fd)
 {
     FILE *lines = fdopen(fd, "r");
-    ssize_t length;
     char *line = NULL;
     size_t room = 0;
+    ssize_t length;
     unsigned count = 0;
 
     if (!lines) {

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MOST_BYTES ((uint64_t)4 << 30)
+
 static const char *const change_words[] = {"added", "changed", "removed"};
 static const char *const kind_words[] = {"other", "file", "directory", "link"};
 
@@ -25,6 +27,13 @@ void trial_clear(struct trial *trial)
     local_tree_clear(&trial->before);
     local_tree_clear(&trial->after);
     burrow_answer_free(trial->difference);
+}
+
+uint64_t trial_most_bytes(const struct trial *trial)
+{
+    uint64_t given = trial->invocation->most_bytes;
+
+    return given == OPTION_UNSET ? MOST_BYTES : given;
 }
 
 void trial_add(struct trial *trial, const char *path, enum trial_change change, enum tree_kind kind)

@@ -24,6 +24,7 @@ struct trial {
     int exit_code;
     struct trial_item *items;
     size_t n_changes, room;
+    uint64_t taken;    // bytes, in temporary files, of a fork's
     uint64_t left_out; // what no apply takes: links that lead outside, devices, '.git'
     bool is_applied;
     struct local_tree before, after;
@@ -42,6 +43,8 @@ struct trial_kind {
     void (*end)(struct trial *trial); // whatever happened before
 };
 
+/* The most that comes back of a copy, as --limit says. */
+uint64_t trial_most_bytes(const struct trial *trial);
 void trial_add(struct trial *trial, const char *path, enum trial_change change,
                enum tree_kind kind);
 /* "+ path", without control characters. */

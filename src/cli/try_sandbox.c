@@ -4,14 +4,15 @@
 
 #include "base/mem.h"
 #include "cli/listing.h"
+#include "cli/remote_file.h"
 #include "cli/sandbox_options.h"
 #include "cli/say.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define END_NAME "burrow-try-end"
@@ -77,6 +78,25 @@ static enum tree_kind kind_of(const struct burrow_value *item)
                                             : TREE_NOTHING;
 }
 
+/* Before anything is applied. */
+static int check_size(const struct trial *trial, const struct burrow_value *items,
+                      struct burrow_error *err)
+{
+    uint64_t left = trial_most_bytes(trial);
+    char text[SAY_TEXT];
+
+    for (const struct burrow_value *item = burrow_first(items); item; item = burrow_next(item)) {
+        uint64_t size = (uint64_t)burrow_integer(burrow_get(item, "after.sizeBytes"), 0);
+        if (size > left)
+            return say_fail(err, BURROW_LIMIT,
+                            "what it changed has more than %s: nothing was applied; --limit allows "
+                            "more",
+                            say_size((int64_t)trial_most_bytes(trial), text));
+        left -= size;
+    }
+    return 0;
+}
+
 static int compare(struct trial *trial, struct burrow_error *err)
 {
     autofree char *path = burrow_path("/sandboxes/%s/diff?patch=true", trial->sandbox, NULL);
@@ -88,6 +108,8 @@ static int compare(struct trial *trial, struct burrow_error *err)
     if (burrow_truth(burrow_get(whole, "truncated")))
         return say_fail(err, BURROW_LIMIT,
                         "it changed more files than can be shown: nothing was applied");
+    if (check_size(trial, burrow_get(whole, "items"), err) < 0)
+        return -1;
     const struct burrow_value *item = burrow_first(burrow_get(whole, "items"));
     for (; item; item = burrow_next(item)) {
         const char *change = text_of(item, "change");
@@ -141,19 +163,19 @@ static int find_conflicts(struct trial *trial, struct burrow_error *err)
     return 0;
 }
 
-/* By way of a file here, which nobody else sees. */
+/* By way of a file here. */
 static int copy_file(struct trial *trial, const char *path, unsigned mode, struct burrow_error *err)
 {
-    const char *top = getenv("TMPDIR");
     struct burrow_client *client = trial->invocation->client;
-    autofd fd = open(top && *top == '/' ? top : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    uint64_t most = trial_most_bytes(trial) - trial->taken;
+    struct stat info;
+    autofd fd = -1;
 
-    if (fd < 0)
-        return say_fail_sys(err, "make a temporary file");
-    if (burrow_file_read(client, trial->sandbox, path, fd, err) < 0)
+    if (remote_file_take(client, trial->sandbox, path, most, &fd, err) < 0)
         return -1;
-    if (lseek(fd, 0, SEEK_SET) < 0)
+    if (fstat(fd, &info) < 0)
         return say_fail_sys(err, "read a temporary file");
+    trial->taken += (uint64_t)info.st_size;
     return burrow_file_write(client, trial->invocation->sandbox, path, fd, mode, true, err);
 }
 

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "cli/listing.h"
+#include "cli/remote_file.h"
 #include "cli/say.h"
 #include "cli/tar_take.h"
 
@@ -53,7 +54,7 @@ void sync_touch(struct sync *sync, unsigned side, const char *path)
 {
     if (sync->is_whole[side] || sync_ignores(sync, path))
         return;
-    if (sync->dirty[side].count >= SYNC_MOST_DIRTY) {
+    if (sync->dirty[side].count >= SYNC_MOST_DIRTY || strlen(path) >= PATH_MAX) {
         sync->is_whole[side] = true;
         local_tree_clear(&sync->dirty[side]);
         return;
@@ -101,20 +102,14 @@ static int take_file(struct sync *sync, const char *path, struct other *other,
                      struct burrow_error *err)
 {
     autofree char *whole = there(sync, path);
-    const char *top = getenv("TMPDIR");
     struct sha256 sha;
     char bytes[65536];
     ssize_t got;
 
     if (other->entry.size > sync->most_bytes)
         return say_fail(err, BURROW_LIMIT, "a file of the sandbox is larger than --limit allows");
-    other->fd = open(top && *top == '/' ? top : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (other->fd < 0)
-        return say_fail_sys(err, "make a temporary file");
-    if (burrow_file_read(sync->client, sync->sandbox, whole, other->fd, err) < 0)
+    if (remote_file_take(sync->client, sync->sandbox, whole, sync->most_bytes, &other->fd, err) < 0)
         return -1;
-    if (lseek(other->fd, 0, SEEK_SET) < 0)
-        return say_fail_sys(err, "read a temporary file");
     sha256_init(&sha);
     for (other->entry.size = 0; (got = read(other->fd, bytes, sizeof bytes)) > 0;
          other->entry.size += (uint64_t)got)
@@ -282,6 +277,15 @@ static int send_it(struct sync *sync, const char *path, const struct tree_entry 
     return result;
 }
 
+static int check_names(uint64_t names, struct burrow_error *err)
+{
+    if (names <= SYNC_MOST_NAMES)
+        return 0;
+    return say_fail(err, BURROW_LIMIT,
+                    "the names of the sandbox's files have more than %d MiB together",
+                    (int)(SYNC_MOST_NAMES >> 20));
+}
+
 static int take_it(struct sync *sync, const char *path, struct other *other,
                    struct burrow_error *err)
 {
@@ -300,6 +304,8 @@ static int take_it(struct sync *sync, const char *path, struct other *other,
                         "the sandbox's files have become more than --limit allows");
     if (sync->base.count >= SYNC_MOST_ENTRIES)
         return say_fail(err, BURROW_LIMIT, "the sandbox has more than %d files", SYNC_MOST_ENTRIES);
+    if (check_names(sync->base.names + strlen(path), err) < 0)
+        return -1;
     entry.path = (char *)(uintptr_t)path;
     int result = other->staged >= 0
                      ? local_tree_put(sync->root, other->staged, &entry, err)
@@ -439,7 +445,7 @@ static int stage(struct sync *sync, int staged, struct burrow_error *err)
     while (result == 0 && (got = burrow_stream_read(stream, bytes, sizeof bytes, err)) > 0) {
         result = tar_take_bytes(tar, bytes, (size_t)got, err);
         if (result == 0 && (tar_take_bytes_written(tar) > sync->most_bytes ||
-                            tar_take_files(tar) > SYNC_MOST_ENTRIES))
+                            tar_take_entries(tar) > SYNC_MOST_ENTRIES))
             result = say_fail(err, BURROW_LIMIT,
                               "the sandbox has more than --limit allows, or more than %d files",
                               SYNC_MOST_ENTRIES);
@@ -492,6 +498,8 @@ static int settle_all(struct sync *sync, struct burrow_error *err)
     int result = staged < 0 ? say_fail_sys(err, "open '%s'", place) : stage(sync, staged, err);
     if (result == 0)
         result = local_tree_scan(staged, NULL, &other, err);
+    if (result == 0)
+        result = check_names(other.names, err);
     if (result == 0)
         result = local_tree_scan(sync->root, NULL, &here, err);
     if (result == 0)

@@ -10,6 +10,7 @@
 #include "cli/local_tree.h"
 
 #define SYNC_MOST_ENTRIES 100000
+#define SYNC_MOST_NAMES ((uint64_t)16 << 20) // bytes of all paths together
 #define SYNC_MOST_DIRTY 4096
 #define SYNC_CONFLICT ".sandbox-conflict"
 

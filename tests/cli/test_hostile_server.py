@@ -215,6 +215,65 @@ def test_a_refusal_without_end_is_given_up(against, status):
     assert code != 0 and status[:3].encode() in error, (code, error)
 
 
+def watched(path_answers):
+    """Of `watch`: a stream that tells of one file again and again, and an answer for each part of a path."""
+    def answer(head):
+        if b"/files/watch" in head:
+            change = b'{"event":"changed","data":{"path":"f","kind":"file"}}\n'
+            return stream(b'{"event":"started","data":{}}\n', (time.sleep(0.3) or change for _ in range(PATIENCE * 3)))
+        return next((answer for part, answer in path_answers.items() if part in head), http(b"{}"))
+    return answer
+
+
+def count(pieces, counted):
+    for piece in pieces:
+        yield piece
+        counted.append(len(piece))
+
+
+def test_a_file_that_is_longer_than_was_said_is_given_up(against, tmp_path):
+    """The server's word for its size is not what --limit goes by: it may grow while it is read."""
+    counted = []
+    told = http(json.dumps({"kind": "file", "mode": "0644", "path": "/f", "sizeBytes": 5, "etag": "x"}).encode())
+
+    def answer(head):
+        endless = count(itertools.repeat(b"x" * (1 << 20), 256), counted)
+        return watched({b"/archive?": http(bytes(1024), type="application/x-tar"), b"/stat?": told, b"/files?": stream(endless, type="application/octet-stream")})(head)
+    (tmp_path / "tree").mkdir()
+    code, _, error = against(answer, "watch", "tree", "box", "--limit", "1Mi")
+    assert code == 7 and b"--limit" in error, (code, error)
+    assert sum(counted) < 64 << 20
+
+
+def test_directories_without_end_are_given_up(against):
+    counted = []
+
+    def headers():
+        for number in itertools.count():
+            yield entry(f"d{number}/" + "s/" * 40, tarfile.DIRTYPE).tobuf()
+    code, _, error = against(lambda head: watched({b"/archive?": stream(count(headers(), counted), type="application/x-tar")})(head), "watch", ".", "box")
+    assert code == 7 and b"files" in error, (code, error)
+    assert len(counted) < 100000
+
+
+def test_names_without_end_are_given_up(against):
+    """By the archive, whose directories are few, and one by one."""
+    deep = "/".join(["d" * 250] * 15)
+    archive = (tarfile.TarInfo(f"{deep}/{number}").tobuf(tarfile.GNU_FORMAT) for number in range(99000))
+    code, _, error = against(lambda head: watched({b"/archive?": stream(archive, bytes(1024), type="application/x-tar")})(head), "watch", ".", "box")
+    assert code == 7 and b"names" in error, (code, error)
+
+
+def test_one_name_without_end_costs_no_memory(against):
+    def answer(head):
+        if b"/files/watch" not in head:
+            return http(bytes(1024), type="application/x-tar") if b"/archive?" in head else http(b"{}")
+        record = b'{"event":"changed","data":{"kind":"file","path":"%d' + b"x" * (1 << 20) + b'"}}\n'
+        return stream(b'{"event":"started","data":{}}\n', (record % number for number in range(400)))
+    code, _, error = against(answer, "watch", ".", "box", after=lambda process: time.sleep(5) or process.send_signal(signal.SIGINT))
+    assert code == 0, (code, error)
+
+
 # ---- what is cut off, and what is there already ----
 
 def stat_then(answer, kind):

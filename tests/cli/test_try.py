@@ -138,6 +138,9 @@ def test_in_a_fork(burrow, work):  # noqa: F811
     # the same file, changed in both
     told = burrow.json("try", "--sandbox", work, "--apply", "--", "sh", "-c", "echo 9 >/t/b")
     assert [item["path"] for item in told["changes"] if item["applied"]] == ["/t/b"]
+    # more than may be taken, though hardly any of it is there
+    assert "nothing was applied" in burrow.error("try", "--sandbox", work, "--limit", "1Mi", "--apply", "--", "sh", "-c", "echo 8 >/t/a; truncate -s 3M /t/b", code=125)
+    assert burrow.text("exec", work, "--", "cat", "/t/a", "/t/b") == "2\n9\n"
     burrow("exec", work, "--", "rm", "-r", "/t")
     assert "leave one out" in burrow.error("try", "--apply", "--discard", "--", "true", code=2)
     assert "there is no sandbox" in burrow.error("try", "--sandbox", "nobody", "--", "true", code=125)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file of a sandbox in a temporary one of this machine, which nobody else sees: as much of it as may come, whatever the server says it has.
+ * Threads: any.
+ */
+#pragma once
+#include "burrow.h"
+
+#include <stdint.h>
+
+/* *out stands at its beginning. BURROW_LIMIT, which names --limit, where it has more than `most` bytes. */
+int remote_file_take(struct burrow_client *client, const char *sandbox, const char *path,
+                     uint64_t most, int *out, struct burrow_error *err);
