@@ -62,6 +62,27 @@ static char *quote_token(const char *text)
 
 // ---- what the server says ----
 
+/* A word of others in ssh's configuration, and among its arguments: nothing that begins another line, or an option. */
+static bool is_plain(const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._";
+
+    return *word && *word != '-' && !word[strspn(word, plain)];
+}
+
+/* *out lives as long as the answer. */
+static int find_id(struct invocation *invocation, const char *sandbox,
+                   struct burrow_answer **answer, const char **out, struct burrow_error *err)
+{
+    if (burrow_sandbox_get(invocation->client, sandbox, answer, err) < 0)
+        return -1;
+    const char *id = burrow_text(burrow_get(burrow_answer_value(*answer), "id"));
+    if (!id || !is_plain(id))
+        return say_fail(err, BURROW_PROTOCOL, "the server did not tell the sandbox's id");
+    *out = id;
+    return 0;
+}
+
 /* How a process that knows nothing of this one finds the same server. The caller frees it. */
 static int write_where(const struct invocation *invocation, char **out, struct burrow_error *err)
 {
@@ -251,11 +272,9 @@ static int ssh(struct invocation *invocation, struct burrow_error *err)
     __attribute__((cleanup(words_clear))) struct words words = {0};
     autoanswer answer = NULL;
 
-    if (burrow_sandbox_get(invocation->client, invocation->operands[0], &answer, err) < 0)
+    const char *id;
+    if (find_id(invocation, invocation->operands[0], &answer, &id, err) < 0)
         return -1;
-    const char *id = burrow_text(burrow_get(burrow_answer_value(answer), "id"));
-    if (!id)
-        return say_fail(err, BURROW_PROTOCOL, "the server did not tell the sandbox's id");
     if (write_command(invocation, id, &words, err) < 0)
         return -1;
     if (!invocation->is_shown)
@@ -285,18 +304,17 @@ static int ssh_config(struct invocation *invocation, struct burrow_error *err)
     autofree char *proxy = NULL;
     autoanswer answer = NULL;
 
-    if (one && burrow_sandbox_get(invocation->client, one, &answer, err) < 0)
+    const char *id = "sandbox";
+    if (one && find_id(invocation, one, &answer, &id, err) < 0)
         return -1;
-    if (one &&
-        one[strspn(one, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._")])
+    if (one && !is_plain(one))
         return say_fail(err, BURROW_INVALID,
                         "'%.80s' cannot be part of a host's name: use the sandbox's id", one);
     if (pin_server(invocation, &known, err) < 0 ||
         write_proxy(invocation, one ? one : "'%n'", &proxy, err) < 0)
         return -1;
-    const char *id = burrow_text(burrow_get(burrow_answer_value(answer), "id"));
     (void)printf("Host %s" DOMAIN "\n", one ? one : "*");
-    (void)printf("    User %s\n", id ? id : "sandbox");
+    (void)printf("    User %s\n", id);
     (void)printf("    ProxyCommand %s\n", proxy);
     (void)printf("    UserKnownHostsFile \"%s\"\n", known);
     (void)printf("    GlobalKnownHostsFile /dev/null\n"

@@ -314,6 +314,17 @@ def test_links_lead_nowhere_else_by_way_of_each_other(against, tmp_path):
     assert all(path.resolve().is_relative_to(tree) for path in paths.values())
 
 
+# ---- words that programs on this machine get ----
+
+@pytest.mark.parametrize("id", ["x\n    ProxyCommand touch {owned}", "-oKnownHostsCommand=/usr/bin/touch {owned}", "", "x y"])
+@pytest.mark.parametrize("line", ["ssh-config box", "ssh box true", "ssh --show box true"])
+def test_no_id_is_an_option_of_ssh_or_a_line_of_its_configuration(against, tmp_path, line, id):
+    body = json.dumps({"id": id.format(owned=tmp_path / "owned"), "hostKeys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"]}).encode()
+    code, out, error = against(lambda head: http(body), *line.split())
+    assert code in (5, 125) and out == b"" and b"did not tell the sandbox's id" in error, (code, out, error)
+    assert not (tmp_path / "owned").exists()
+
+
 # ---- Ctrl-C ----
 
 @pytest.mark.parametrize("words", [["fs", "cp", "box:/x", "-"], ["fs", "download", "box", "file"], ["logs", "exe_x", "-f"], ["exec", "box", "true"], ["exec", "--json", "box", "true"],
