@@ -243,11 +243,22 @@ static int connect_locally(struct invocation *invocation, enum endpoint_patience
     return open_client(invocation, url, invocation->api_key, err);
 }
 
+/* That of the environment is for the server that the environment names, where it names one: another one does not get to know it. */
+static const char *choose_key(const struct invocation *invocation)
+{
+    const char *variable = getenv("BURROW_URL"), *url = invocation->url;
+    bool is_another = invocation->context || (url && variable && strcmp(url, variable) != 0);
+
+    if (invocation->api_key)
+        return invocation->api_key;
+    return variable && *variable && is_another ? NULL : getenv("BURROW_API_KEY");
+}
+
 int endpoint_connect(struct invocation *invocation, enum endpoint_patience patience,
                      struct burrow_error *err)
 {
     const char *url = invocation->url, *key = invocation->api_key;
-    const char *usual_key = key ? key : getenv("BURROW_API_KEY");
+    const char *usual_key = choose_key(invocation);
     autocontext context = {0};
 
     if (!url && !invocation->context && !invocation->data_dir)

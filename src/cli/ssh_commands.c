@@ -255,8 +255,9 @@ static void show(const struct words *words)
 
 static int run_ssh(struct invocation *invocation, struct words *words, struct burrow_error *err)
 {
-    // Not as an option, which others on the machine see.
-    if (invocation->api_key && setenv("BURROW_API_KEY", invocation->api_key, 1) < 0)
+    // Not as an option, which others on the machine see; and for the server that an option of ssh-proxy names.
+    if (invocation->api_key &&
+        (setenv("BURROW_API_KEY", invocation->api_key, 1) < 0 || unsetenv("BURROW_URL") < 0))
         return say_fail_sys(err, "hand the key on");
     endpoint_give_signals_back();
     (void)execvp("ssh", words->items);
@@ -271,8 +272,8 @@ static int ssh(struct invocation *invocation, struct burrow_error *err)
 {
     __attribute__((cleanup(words_clear))) struct words words = {0};
     autoanswer answer = NULL;
-
     const char *id;
+
     if (find_id(invocation, invocation->operands[0], &answer, &id, err) < 0)
         return -1;
     if (write_command(invocation, id, &words, err) < 0)
@@ -303,8 +304,8 @@ static int ssh_config(struct invocation *invocation, struct burrow_error *err)
     autofree char *known = NULL;
     autofree char *proxy = NULL;
     autoanswer answer = NULL;
-
     const char *id = "sandbox";
+
     if (one && find_id(invocation, one, &answer, &id, err) < 0)
         return -1;
     if (one && !is_plain(one))

@@ -325,6 +325,24 @@ def test_no_id_is_an_option_of_ssh_or_a_line_of_its_configuration(against, tmp_p
     assert not (tmp_path / "owned").exists()
 
 
+def test_a_server_gets_no_key_of_another(tmp_path):
+    heads = []
+    servers = [Hostile(lambda head: heads.append(head) or http(b'{"items":[]}')) for _ in range(2)]
+    environment = plain_environment(tmp_path, BURROW_URL=servers[0].url, BURROW_API_KEY="of-the-first-0123456789")
+
+    def asked_with_key(*words, **more):
+        heads.clear()
+        subprocess.run([BURROW, *words], check=True, capture_output=True, timeout=PATIENCE, env={**environment, **more})
+        assert len(heads) == 1
+        return b"of-the-first" in heads[0]
+    subprocess.run([BURROW, "context", "add", "other", servers[1].url], check=True, capture_output=True, env={**environment, "BURROW_API_KEY": ""})
+    assert asked_with_key("list") and asked_with_key("list", "--url", servers[0].url)
+    assert not asked_with_key("list", "--url", servers[1].url) and not asked_with_key("list", "--context", "other")
+    assert asked_with_key("list", "--url", servers[1].url, BURROW_URL="")  # named with no other in sight, it is for that one
+    for server in servers:
+        server.socket.close()
+
+
 # ---- Ctrl-C ----
 
 @pytest.mark.parametrize("words", [["fs", "cp", "box:/x", "-"], ["fs", "download", "box", "file"], ["logs", "exe_x", "-f"], ["exec", "box", "true"], ["exec", "--json", "box", "true"],
