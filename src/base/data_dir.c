@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int data_dir_resolve(const char **dir, char room[PATH_MAX], struct error *err)
@@ -24,5 +25,24 @@ int data_dir_resolve(const char **dir, char room[PATH_MAX], struct error *err)
                          room, given);
     (void)snprintf(room + length, PATH_MAX - length, "/%s", given);
     *dir = room;
+    return 0;
+}
+
+int data_dir_check(const char *dir, struct error *err)
+{
+    struct stat info;
+
+    if (stat(dir, &info) < 0)
+        return 0;
+    if (info.st_uid != 0 && info.st_uid != geteuid())
+        return error_set(err, ERROR_DENIED,
+                         "the data directory '%.300s' belongs to user %u, who could change what "
+                         "burrow keeps there: choose another, or give it to yourself with chown",
+                         dir, info.st_uid);
+    if (info.st_mode & S_IWOTH || (info.st_mode & S_IWGRP && info.st_gid != 0))
+        return error_set(err, ERROR_DENIED,
+                         "the data directory '%.300s' may be changed by others: choose another, or "
+                         "take that from them with chmod go-w",
+                         dir);
     return 0;
 }

@@ -15,3 +15,9 @@
  * The text is then `room`'s. It need not be there.
  */
 int data_dir_resolve(const char **dir, char room[PATH_MAX], struct error *err);
+
+/*
+ * ERROR_DENIED where somebody besides root and this user may change what is in it: what burrow does there as root, and believes of it, would be theirs
+ * to say. One that is not there yet is fine.
+ */
+int data_dir_check(const char *dir, struct error *err);

@@ -228,7 +228,10 @@ static int connect_locally(struct invocation *invocation, enum endpoint_patience
     const char *data_dir = endpoint_data_dir(invocation);
     autofree char *url = socket_url(data_dir);
     struct burrow_error missing = {0};
+    struct error error = {0};
 
+    if (data_dir_check(data_dir, &error) < 0) // who listens there could be anybody
+        return say_fail(err, BURROW_DENIED, "%s", error.text);
     if (open_client(invocation, url, invocation->api_key, err) < 0) // its owner needs no key
         return -1;
     if (burrow_connect(invocation->client, &missing) == 0)

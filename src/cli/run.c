@@ -605,7 +605,8 @@ static bool has_own_command(const struct run_options *o)
 
 static int do_run(struct run *run, char **command, struct error *err)
 {
-    if (engine_need_root(err) < 0 || check_files(&run->options, err) < 0 ||
+    if (engine_need_root(err) < 0 || data_dir_check(run->options.data_dir, err) < 0 ||
+        check_files(&run->options, err) < 0 ||
         run_mounts_open(&run->options.mounts, &run->mounts, err) < 0)
         return -1;
     if (relay_init(&run->relay, err) < 0) // from here on signals are ours to forward

@@ -2,6 +2,7 @@
 /* Opens and closes an engine: what launches share; see box.h. */
 #include "engine/launch.h"
 
+#include "base/data_dir.h"
 #include "base/descriptors.h"
 #include "base/fd.h"
 #include "base/machine.h"
@@ -158,6 +159,8 @@ int engine_open_run_dir(struct engine *engine, struct error *err)
 
 static int open_data_dir(const char *path, int *out, struct error *err)
 {
+    if (data_dir_check(path, err) < 0)
+        return -1;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) {
         if (fd_make_dirs(path, 0700, err) < 0)

@@ -466,7 +466,7 @@ static int run(const struct action *action, const struct request *request, struc
 {
     autoptr(store) store = NULL;
 
-    if (engine_need_root(err) < 0)
+    if (engine_need_root(err) < 0 || data_dir_check(request->data_dir, err) < 0)
         return -1;
     if (action->makes_database && fd_make_dirs(request->data_dir, 0700, err) < 0)
         return -1;

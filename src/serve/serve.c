@@ -3,6 +3,7 @@
 #include "serve/serve.h"
 
 #include "base/clock.h"
+#include "base/data_dir.h"
 #include "base/descriptors.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -114,7 +115,7 @@ static int prepare_data_dir(struct server *server, struct error *err)
     if (!realpath(server->config.data_dir, server->data_dir))
         return error_sys(err, "open the data directory '%s'", server->config.data_dir);
     server->config.data_dir = server->data_dir;
-    return 0;
+    return data_dir_check(server->data_dir, err);
 }
 
 // ---- stopping and reloading ----

@@ -719,6 +719,26 @@ def test_a_server_is_started_in_the_background_and_ends_by_itself(tmp_path):
         subprocess.run([BURROW, "detach", "--data", data, "--end-sandboxes"], timeout=PATIENCE, check=True)
 
 
+@pytest.mark.parametrize("owner, mode, words", [(65534, 0o700, "belongs to user 65534"), (0, 0o777, "may be changed by others"), (0, 0o1777, "may be changed by others")])
+def test_a_data_directory_that_others_may_change_is_not_used(tmp_path, owner, mode, words):
+    """Neither what lies there is believed, nor who listens there."""
+    data = tmp_path / "data"
+    data.mkdir()
+    planted = socket.socket(socket.AF_UNIX)
+    planted.bind(str(data / "burrow.sock"))
+    planted.listen()
+    planted.setblocking(False)
+    os.chown(data, owner, -1)
+    data.chmod(mode)
+    burrow = Cli(tmp_path / "home", BURROW_DATA=str(data))
+    for line in ("create", "list", "run -- true", "run --local -- true", "serve --listen 127.0.0.1:0", "key create --name x"):
+        done = subprocess.run([BURROW, *line.split()], capture_output=True, timeout=PATIENCE, env=burrow.environment)
+        assert done.returncode not in (0, 101) and words in done.stderr.decode(), (line, done.stderr)
+    with pytest.raises(BlockingIOError):
+        planted.accept()
+    assert [path.name for path in data.iterdir()] == ["burrow.sock"]
+
+
 def test_a_server_in_the_background_gives_way_and_leaves_keys_alone(tmp_path):
     """It has the data directory when the operator's server comes, as after a crash of that one."""
     server = servers.Server(tmp_path / "data", key=None)
