@@ -37,7 +37,7 @@ class Watch:
                                             stderr=out, env=burrow.environment)
 
     def inside(self, script):
-        return self.burrow.text("exec", self.sandbox, "--", "sh", "-c", f"cd /w; {script}")
+        return self.burrow.text("exec", self.sandbox, "--", "sh", "-c", f"until [ -d /w ]; do sleep 0.01; done; cd /w; {script}")
 
     def tree(self):
         """Both sides, as lists of paths and contents."""
