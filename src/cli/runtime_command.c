@@ -380,9 +380,23 @@ static int show(struct request *request, int *code, struct error *err)
 
 // ---- build, verify, remove ----
 
+static int run_build(const struct build_view *view, const struct runtime_definition *definition,
+                     int *code, struct error *err)
+{
+    int signal = 0;
+
+    if (build_view_run(view, definition, &signal, err) == 0)
+        return 0;
+    if (error_is(err, ERROR_GONE) && signal)
+        *code = EXIT_SIGNAL + signal;
+    else if (error_kind(err) == ERROR_NOT_FOUND)
+        *code = EXIT_FAILED; // the runtime is there, and what it is made of is not
+    return -1;
+}
+
 static int build(struct request *request, int *code, struct error *err)
 {
-    struct build_view view = {
+    const struct build_view view = {
         .data_dir = request->data_dir,
         .mirror = request->mirror && *request->mirror ? request->mirror : NULL,
         .registry = request->registry && *request->registry ? request->registry : NULL,
@@ -390,13 +404,8 @@ static int build(struct request *request, int *code, struct error *err)
         .is_forced = request->is_forced,
         .is_json = request->is_json,
     };
-    int signal;
 
-    if (build_view_run(&view, request->definition, &signal, err) == 0)
-        return 0;
-    if (error_is(err, ERROR_GONE) && signal)
-        *code = EXIT_SIGNAL + signal;
-    return -1;
+    return run_build(&view, request->definition, code, err);
 }
 
 // ---- images ----
@@ -414,13 +423,12 @@ static char *absolute_source(const char *source)
 
 static int add(struct request *request, int *code, struct error *err)
 {
-    struct build_view view = {.data_dir = request->data_dir,
-                              .image_timeout_ms = request->image_timeout_ms,
-                              .is_forced = true,
-                              .is_json = request->is_json};
+    const struct build_view view = {.data_dir = request->data_dir,
+                                    .image_timeout_ms = request->image_timeout_ms,
+                                    .is_forced = true,
+                                    .is_json = request->is_json};
     const struct runtime_definition *definition;
     autoptr(catalog) catalog = NULL;
-    int signal = 0;
 
     if (!request->from)
         return error_set(err, ERROR_INVALID,
@@ -428,11 +436,9 @@ static int add(struct request *request, int *code, struct error *err)
     autofree char *source = absolute_source(request->from);
     if (oci_define(request->data_dir, &request->reference, source, &catalog, &definition, err) < 0)
         return -1;
-    if (build_view_run(&view, definition, &signal, err) == 0)
-        return oci_keep_definition(request->data_dir, definition, err);
-    if (error_is(err, ERROR_GONE) && signal)
-        *code = EXIT_SIGNAL + signal;
-    return -1;
+    if (run_build(&view, definition, code, err) < 0)
+        return -1;
+    return oci_keep_definition(request->data_dir, definition, err);
 }
 
 /* {"success":true,"name":"base:latest", …} */
