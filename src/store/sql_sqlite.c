@@ -163,17 +163,16 @@ static int read_number(struct sql *sql, const char *text, int64_t *out, struct e
     return failed;
 }
 
-// The file is ours, or empty and becomes so.
+// The file is ours, or empty and becomes so. Tables are looked for first: another one that starts now makes it ours before it makes any.
 static int claim_file(struct sql *sql, struct error *err)
 {
     int64_t application = 0, tables = 0;
 
-    if (read_number(sql, "PRAGMA application_id", &application, err) < 0)
+    if (read_number(sql, "SELECT count(*) FROM sqlite_master", &tables, err) < 0 ||
+        read_number(sql, "PRAGMA application_id", &application, err) < 0)
         return -1;
     if (application == APPLICATION_ID)
         return 0;
-    if (read_number(sql, "SELECT count(*) FROM sqlite_master", &tables, err) < 0)
-        return -1;
     if (application != 0 || tables != 0)
         return error_set(err, ERROR_INVALID,
                          "'%s' is the database of another program; name another file",
