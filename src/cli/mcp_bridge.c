@@ -427,7 +427,7 @@ static bool advance(struct passage *passage, struct burrow_error *err)
         if (got == 2)
             return true;
         if (got == 0) {
-            if (reply_reader_end(&passage->reader, &error) < 0)
+            if (reply_reader_end(&passage->reader, passage->wire->is_cut, &error) < 0)
                 (void)client_fail_from(err, BURROW_BROKEN, &error);
             return false;
         }
@@ -442,10 +442,8 @@ static void look_at(struct bridge *bridge, struct passage *passage)
 
     if (advance(passage, &err))
         return;
-    if (passage->reader.state == REPLY_DONE || passage->reader.state == REPLY_UNTIL_CLOSE) {
-        if (!is_stream(passage))
-            tell_answer(passage);
-    }
+    if (passage->reader.state == REPLY_DONE && !is_stream(passage))
+        tell_answer(passage);
     fail_passage(passage, err.text[0] ? err.text : "the server ended before it answered");
     drop(bridge, passage);
 }

@@ -348,7 +348,7 @@ int client_read_more(struct burrow_stream *stream, bool is_now, struct burrow_er
                          : wire_receive(wire, &stream->client->patience, err);
         if (got < 0 || got == 2)
             return got;
-        if (got == 0 && reply_reader_end(&stream->reader, &error) < 0)
+        if (got == 0 && reply_reader_end(&stream->reader, wire->is_cut, &error) < 0)
             return fail_reading(err, &error);
         if (got == 0)
             return 0;

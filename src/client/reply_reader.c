@@ -266,9 +266,9 @@ int reply_reader_take(struct reply_reader *reader, const char *data, size_t leng
     return 0;
 }
 
-int reply_reader_end(struct reply_reader *reader, struct error *err)
+int reply_reader_end(struct reply_reader *reader, bool is_cut, struct error *err)
 {
-    if (reader->state == REPLY_UNTIL_CLOSE)
+    if (reader->state == REPLY_UNTIL_CLOSE && !is_cut)
         reader->state = REPLY_DONE;
     if (reader->state == REPLY_DONE)
         return 0;

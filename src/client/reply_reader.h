@@ -53,8 +53,8 @@ void reply_reader_clear(struct reply_reader *reader);
 int reply_reader_take(struct reply_reader *reader, const char *data, size_t length, size_t *used,
                       const char **body, size_t *body_length, struct error *err);
 
-/* The connection ended: an error unless that is how the body ends, or it is done. */
-int reply_reader_end(struct reply_reader *reader, struct error *err);
+/* The connection ended: an error unless that is how the body ends, or it is done. One that was cut, and not closed, ends no body. */
+int reply_reader_end(struct reply_reader *reader, bool is_cut, struct error *err);
 
 /* The value of a header, in `text`; NULL where there is none. Once the head is read. */
 const char *reply_reader_header(const struct reply_reader *reader, const char *name, char *text,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Program burrow-tls HOST PORT [CONNECT_MS [CA_FILE]]: relays between its standard input and output, one socket, and a server over TLS. libburrow
- * starts it for https://, so that neither it nor burrow need OpenSSL. Says "ok" or a sentence, on one line, before anything else.
+ * starts it for https://, so that neither it nor burrow need OpenSSL. Says "ok" or a sentence, on one line, before anything else. Ends with 3 where
+ * the connection was cut, and not closed by the server: an answer that ends with it may be half of one then.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #define PIECE 16384
+#define EXIT_CUT 3
 
 /* Bytes on their way. */
 struct way {
@@ -134,6 +136,7 @@ struct relay {
     int fd;
     struct way up, down;
     bool is_up_over, is_down_over;
+    bool is_cut;
     bool wants_write; // the TLS side said so
 };
 
@@ -180,6 +183,7 @@ static bool move_down(struct relay *relay)
         int wants = SSL_get_error(relay->ssl, got);
         if (wants != SSL_ERROR_WANT_READ && wants != SSL_ERROR_WANT_WRITE)
             relay->is_down_over = true;
+        relay->is_cut = relay->is_down_over && wants != SSL_ERROR_ZERO_RETURN;
         return false;
     }
     if (down->at == down->length)
@@ -245,5 +249,5 @@ int main(int argc, char **argv)
     (void)fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
     (void)fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK);
     run(&relay);
-    return 0;
+    return relay.is_cut ? EXIT_CUT : 0;
 }

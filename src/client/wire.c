@@ -406,6 +406,19 @@ int wire_send(struct wire *wire, const struct wire_patience *patience, const voi
     return 0;
 }
 
+/* It is over, and closes its end with that. */
+static bool was_helper_cut(struct wire *wire)
+{
+    int status = 0;
+
+    if (wire->helper <= 0)
+        return false;
+    while (waitpid(wire->helper, &status, 0) < 0 && errno == EINTR)
+        continue;
+    wire->helper = 0;
+    return status != 0;
+}
+
 int wire_receive_now(struct wire *wire, struct burrow_error *err)
 {
     if (wire->at == wire->end)
@@ -421,8 +434,10 @@ int wire_receive_now(struct wire *wire, struct burrow_error *err)
             wire->end += (size_t)got;
             return 1;
         }
-        if (got == 0 || errno == ECONNRESET)
+        if (got == 0 || errno == ECONNRESET) {
+            wire->is_cut |= got < 0 || was_helper_cut(wire);
             return 0;
+        }
         if (errno == EAGAIN)
             return 2;
         if (errno != EINTR)

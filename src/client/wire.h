@@ -34,6 +34,7 @@ struct wire_patience {
 struct wire {
     int fd;
     pid_t helper;    // burrow-tls; 0: none
+    bool is_cut;     // it has ended, and not as the server wanted
     size_t at, end;  // what is read and not yet taken
     char *in;        // WIRE_BUFFER bytes
     unsigned n_busy; // times that bytes went or came

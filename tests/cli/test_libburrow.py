@@ -126,3 +126,29 @@ def test_https_with_a_certificate_that_is_trusted_and_one_that_is_not(server, ce
     assert refused.returncode == 5 and b"certificate" in refused.stderr
     gone = burrow("list", env={"BURROW_URL": "https://127.0.0.1:1"})
     assert gone.returncode == 5 and b"refused" in gone.stderr
+
+
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "cut"])
+def test_an_answer_without_a_length_is_whole_where_the_server_says_so(certificate, tmp_path, is_closed):
+    """It ends with the connection, which anybody on the way can cut; only the server can close it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        with context.wrap_socket(listening.accept()[0], server_side=True) as peer:
+            while not peer.recv(65536).endswith(b"\r\n\r\n"):
+                pass
+            peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + b'{"items": []}')
+            if is_closed:
+                peer.unwrap()
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    variables = plain(HOME=str(tmp_path), BURROW_URL=f"https://localhost:{listening.getsockname()[1]}", BURROW_CA_FILE=str(certificate / "cert.pem"))
+    done = subprocess.run([BURROW, "list", "--json"], capture_output=True, timeout=PATIENCE, env=variables)
+    thread.join(PATIENCE)
+    listening.close()
+    if is_closed:
+        assert (done.returncode, done.stdout) == (0, b"[]\n"), done.stderr
+    else:
+        assert done.returncode == 5 and b"in the middle of its answer" in done.stderr, (done.stdout, done.stderr)

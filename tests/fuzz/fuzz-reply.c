@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         at += used;
     }
     (void)reply_reader_header(&reader, "content-type", text, sizeof text);
-    (void)reply_reader_end(&reader, &err);
+    (void)reply_reader_end(&reader, false, &err);
     reply_reader_clear(&reader);
     return 0;
 }
