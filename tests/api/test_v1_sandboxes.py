@@ -227,7 +227,7 @@ def test_metrics_tell_what_it_uses_at_this_moment(new, api):
         assert answer.status == 200, str(answer)
         return answer.json
     idle = look()
-    assert idle.keys() == {"at", "cpuMs", "memoryBytes", "diskBytes", "egressBytes"} and idle["egressBytes"] == 0
+    assert idle.keys() == {"measuredAt", "cpuMs", "memoryBytes", "diskBytes", "egressBytes"} and idle["egressBytes"] == 0
     box.output("head -c 20000000 /dev/urandom >large; sync")
     until(lambda: look()["diskBytes"] >= idle["diskBytes"] + 20000000, "its files to count")
     assert api.post(f"{box.path}/executions", {"command": ["sh", "-c", "x=$(head -c 30000000 /dev/zero | tr '\\0' x); while :; do :; done"], "background": True}).status == 201

@@ -206,12 +206,13 @@ static int delete_sandbox(struct call *call, struct error *err)
 // ---- GET /api/v1/sandboxes/{sandbox}/metrics ----
 
 struct metrics_answer {
-    int64_t at, cpu_ms, memory_bytes, disk_bytes, egress_bytes;
+    int64_t measured_at, cpu_ms, memory_bytes, disk_bytes, egress_bytes;
 };
 
 #define AT(member) offsetof(struct metrics_answer, member)
 static const struct answer_field metrics_fields[] = {
-    {"at", ANSWER_TIME, AT(at), .is_needed = true, .help = "when that was looked at"},
+    {"measuredAt", ANSWER_TIME, AT(measured_at), .is_needed = true,
+     .help = "when that was looked at"},
     {"cpuMs", ANSWER_INTEGER, AT(cpu_ms), .is_needed = true,
      .help = "of all processors; from 0 again where its processes were ended and its files kept"},
     {"memoryBytes", ANSWER_INTEGER, AT(memory_bytes), .is_needed = true, .help = "in use now"},
