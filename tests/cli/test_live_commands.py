@@ -44,6 +44,15 @@ class Terminal:
             assert time.monotonic() < deadline, f"no prompt after {text!r} on:\n{screen}"
             time.sleep(0.05)
 
+    def resize(self, cols, rows):
+        """tmux tells its terminal after a while."""
+        self.run("resize-window", "-x", str(cols), "-y", str(rows))
+        terminal = self.run("list-panes", "-F", "#{pane_tty}").strip()
+        deadline = time.monotonic() + PATIENCE
+        while subprocess.run(["stty", "-F", terminal, "size"], check=True, capture_output=True, text=True).stdout.split() != [str(rows), str(cols)]:
+            assert time.monotonic() < deadline, "tmux did not resize its terminal"
+            time.sleep(0.05)
+
     def close(self):
         subprocess.run([*self.tmux, "kill-server"], capture_output=True, check=False)
 
@@ -66,7 +75,7 @@ def test_attach_has_a_terminal_that_can_be_left_and_taken_up_again(terminal, bur
     window.type("stty size; tty; KEPT=4$((1+1))", "Enter")
     window.wait_for("30 100")
     window.wait_for("/dev/pts")
-    window.run("resize-window", "-x", "80", "-y", "20")
+    window.resize(80, 20)
     window.type("stty size; echo resized", "Enter")
     window.wait_for("20 80")
     window.type("echo be''gun; sleep 1000", "Enter")
@@ -101,6 +110,7 @@ def test_run_has_a_terminal_on_a_server_too(terminal, burrow, server):  # noqa: 
 def test_attach_takes_commands_from_a_pipe(burrow, work):  # noqa: F811
     done = burrow("attach", work, input=b"echo $((6*7))\nexit 5\n", code=5)
     assert b"42" in done.stdout
+    assert burrow.text("attach", work, "-w", "/tmp", "--", "pwd").split()[-1] == "/tmp"
     assert "there is no sandbox" in burrow.error("attach", "nobody", code=125)
     for _ in range(3):
         burrow("attach", work)  # ends with its input, which ends before the shell reads

@@ -203,13 +203,16 @@ def test_a_data_directory_may_be_named_from_the_current_one(tmp_path, option, va
 
 
 @pytest.fixture(scope="module")
-def base():
-    """The data directory in which base:latest is ready."""
+def base(tmp_path_factory):
+    """A data directory in which base:latest is ready, and which no other suite uses meanwhile."""
+    data = tmp_path_factory.mktemp("base")
     done = runtime("build", "base", data=CACHE)
     if done.returncode != 0 and "no package mirror can be reached" in done.stderr:
         pytest.skip("no package mirror can be reached")
     assert done.returncode == 0, done.stderr
-    return CACHE
+    (data / "runtimes").mkdir(mode=0o755)
+    subprocess.run(["cp", "-a", CACHE / "runtimes" / "base", data / "runtimes"], check=True)
+    return data
 
 
 def wait_for(process, text):

@@ -16,7 +16,7 @@ PACKAGES = {
     "rsync": "rsync", "strace": "strace", "valgrind": "valgrind", "strip": "binutils", "zstd": "zstd", "git": "git", "nft": "nftables", "ip": "iproute2",
     "fish": "fish", "zsh": "zsh", "Rscript": "r-base-core",
 }
-REQUIRED = {"apt-cache", "apt-get", "bash", "diff", "dpkg-deb", "echo", "fallocate", "hostname", "ldconfig", "ldd", "losetup", "mount", "prlimit", "setpriv", "sh", "stty", "umount", "unshare", "nsenter"}
+REQUIRED = {"apt-cache", "apt-get", "bash", "cp", "diff", "dpkg-deb", "echo", "fallocate", "hostname", "ldconfig", "ldd", "losetup", "mount", "prlimit", "setpriv", "sh", "stty", "umount", "unshare", "nsenter"}
 
 CALLS = [re.compile(call) for call in (
     r"""(?:subprocess\.\w+|run_quietly)\(\s*\[\s*["']([\w.-]+)["']""",  # Python, by a list
