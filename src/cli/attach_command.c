@@ -273,7 +273,7 @@ static int attach(struct invocation *invocation, struct burrow_error *err)
 }
 
 static const struct option_row rows[] = {
-    OPTION("workdir", 0, OPTION_TEXT, workdir, "DIR", "where the shell starts"),
+    OPTION("workdir", 'w', OPTION_TEXT, workdir, "DIR", "where the shell starts"),
     OPTION("user", 'u', OPTION_TEXT, user, "USER", "as whom it runs"),
     {0},
 };

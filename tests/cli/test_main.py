@@ -18,7 +18,7 @@ def burrow(*words):
 
 
 def commands():
-    return re.findall(r"^  ([a-z]+) +\S", burrow("--help").stdout.split("Commands:")[1].split("\n\n")[0], re.M)
+    return re.findall(r"^  ([a-z]+) +\S", burrow("--help").stdout.split("Commands:")[1].split("Options:")[0], re.M)
 
 
 def test_it_tells_its_version():
