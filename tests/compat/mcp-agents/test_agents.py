@@ -158,9 +158,7 @@ def test_codex_over_http_as_the_guide_has_it(run, codex, codex_tools, server):
 
 @pytest.fixture(params=("http", "stdio"))
 def inspect(request, place, run, server):
-    node = packages.node(place.parent, 22)
-    if not node:
-        pytest.skip("there is no Node 22 for this machine")
+    node = packages.node(22)
     target = ([f"{url(server)}/mcp", "--header", f"Authorization: Bearer {server.key}"] if request.param == "http"
               else [servers.BURROW, "mcp", "--data", server.data])
     return lambda *words: json.loads(run(node, place / ".bin/mcp-inspector", "--cli", *target, *words))
