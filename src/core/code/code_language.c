@@ -30,11 +30,11 @@ static const struct {
 
 static const struct {
     const char *program, *word, *file;
-    const char *needs, *package; // what the script starts
+    const char *needs, *package; // what else the script needs, and what it comes with
 } drivers[] = {
     [CODE_PYTHON] = {"python3", NULL, "python.py", NULL, NULL},
-    [CODE_JAVASCRIPT] = {"node", NULL, "node.js", NULL, NULL},
-    [CODE_TYPESCRIPT] = {"node", NULL, "node.js", NULL, NULL},
+    [CODE_JAVASCRIPT] = {"node", NULL, "node.js", "node 20", NULL},
+    [CODE_TYPESCRIPT] = {"node", NULL, "node.js", "node 20", NULL},
     [CODE_BASH] = {"python3", "bash", "python.py", "bash", "bash"},
     [CODE_R] = {"python3", "r", "python.py", "R", "r-base-core"},
     [CODE_JAVA] = {"python3", "java", "python.py", "jshell", "default-jdk-headless"},

@@ -22,9 +22,9 @@ struct code_driver {
     const char *word;    // that the script is started with; NULL: none
     const char *script;
     size_t length;
-    const char *
-        needs; // what the script starts itself, or NULL: without it the script ends with CODE_LACKS
-    const char *package; // of Debian that has it
+    const char
+        *needs; // what else the script needs, or NULL: without it the script ends with CODE_LACKS
+    const char *package; // of Debian that has it; NULL: none has one that is new enough
 };
 #define CODE_LACKS 127
 

@@ -335,8 +335,11 @@ void context_reason(struct contexts *contexts, const struct actor *actor,
     struct error ignored = {0};
 
     await_end(contexts, actor, info);
-    if (execution_get(contexts->executions, actor, info->execution_id, &context_kind, &now,
-                      &ignored) < 0)
+    bool is_known = execution_get(contexts->executions, actor, info->execution_id, &context_kind,
+                                  &now, &ignored) == 0;
+    bool is_lacking = is_known && driver.needs && now.exit.cause == EXECUTION_EXITED &&
+                      now.exit.code == CODE_LACKS;
+    if (!is_known)
         error_refuse(out, ERROR_UNAVAILABLE, "context", "its interpreter is gone: %s",
                      ignored.text);
     else if (now.exit.cause == EXECUTION_NOT_FOUND)
@@ -344,7 +347,13 @@ void context_reason(struct contexts *contexts, const struct actor *actor,
                      "the sandbox has no '%s', which %s needs: use a runtime that has it, as "
                      "code-interpreter:latest does",
                      driver.program, language);
-    else if (driver.needs && now.exit.cause == EXECUTION_EXITED && now.exit.code == CODE_LACKS)
+    else if (is_lacking && !driver.package)
+        error_refuse(
+            out, ERROR_INVALID, "context",
+            "the sandbox's '%s' is too old: %s needs '%s' or newer; use a runtime that has "
+            "it, as code-interpreter:latest does",
+            driver.program, language, driver.needs);
+    else if (is_lacking)
         error_refuse(out, ERROR_INVALID, "context",
                      "the sandbox has no '%s', which %s needs: use a runtime that has it, or "
                      "install Debian's package '%s'",

@@ -308,6 +308,8 @@ function side() {
 }
 
 if (threads.isMainThread) {
+    const [, newer] = process.versions.uv.split('.');
+    if (Number(newer) < 46) process.exit(127); // it would listen on an empty name, whatever it is told: CODE_LACKS
     const name = process.argv[process.argv.length - 1];
     const source = `'use strict'; const threads = require('node:worker_threads'); (${side.toString()})();`;
     main(name, source);
