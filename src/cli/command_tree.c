@@ -136,8 +136,6 @@ static void print_help(FILE *out)
                 "Usage: burrow COMMAND [options]\n\nCommands:\n",
                 out);
     list_commands("", out);
-    (void)fputs("\nCommands that have several of their own ('burrow fs --help' lists them):\n",
-                out);
     list_groups(out);
     (void)fputs(
         "\nOptions:\n"
