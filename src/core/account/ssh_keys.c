@@ -77,6 +77,21 @@ static int settle_known(struct accounts *accounts, const struct ssh_key_record *
     return name ? store_ssh_key_rename(accounts->store, &owner, known->fingerprint, name, err) : 0;
 }
 
+/* Lists go on behind a time and a fingerprint, so no two owners have one key since the same time. */
+static int choose_time(struct accounts *accounts, struct ssh_key_record *record, struct error *err)
+{
+    autosshkeys same = {0};
+
+    if (store_ssh_key_list_same(accounts->store, record->organisation, record->fingerprint,
+                                PAGE_MAX, &same, err) < 0)
+        return -1;
+    for (int64_t i = 0; i < (int64_t)same.count; i++) {
+        if (same.rows[i].created_at >= record->created_at)
+            record->created_at = same.rows[i].created_at + 1;
+    }
+    return 0;
+}
+
 // In a transaction. What others have is nothing to this one, and is not told.
 static int put(struct accounts *accounts, const struct ssh_key_record *record, bool *is_new,
                struct error *err)
@@ -93,9 +108,10 @@ static int put(struct accounts *accounts, const struct ssh_key_record *record, b
         return -1;
     if (!*is_new)
         return 0;
-    if (check_room(accounts, record, err) < 0)
+    struct ssh_key_record fresh = *record;
+    if (check_room(accounts, record, err) < 0 || choose_time(accounts, &fresh, err) < 0)
         return -1;
-    return store_ssh_key_put(accounts->store, record, err);
+    return store_ssh_key_put(accounts->store, &fresh, err);
 }
 
 static int put_once(struct accounts *accounts, const struct ssh_key_record *record, bool *is_new,
