@@ -198,21 +198,27 @@ static bool is_good_item(const struct ask *ask, const struct files_item *item)
     }
 }
 
+static int take_item(struct ask *ask, const struct files_item *item, struct error *err)
+{
+    if (!ask->on_item || ask->items_left == 0 || !is_good_item(ask, item))
+        return broken(ask, err);
+    ask->items_left--;
+    ask->total.items++;
+    if (ask->type == FILES_EXPORT) {
+        ask->bytes_left = item->size;
+        ask->allowed -= item->size;
+    }
+    return ask->on_item(ask->data, item, err) < 0 ? stopped(ask) : 0;
+}
+
 static int take_items(struct ask *ask, const struct files_frame *frame, struct error *err)
 {
     for (size_t at = 0; at < frame->length;) {
         struct files_item item;
-        if (!files_item_next(frame, &at, &item) || !ask->on_item || ask->items_left == 0 ||
-            !is_good_item(ask, &item))
+        if (!files_item_next(frame, &at, &item))
             return broken(ask, err);
-        ask->items_left--;
-        ask->total.items++;
-        if (ask->type == FILES_EXPORT) {
-            ask->bytes_left = item.size;
-            ask->allowed -= item.size;
-        }
-        if (ask->on_item(ask->data, &item, err) < 0)
-            return stopped(ask);
+        if (take_item(ask, &item, err) < 0)
+            return -1;
         if (ask->type == FILES_FIND)
             ask->last = memcpy(ask->last_path, item.path, strlen(item.path) + 1);
     }
@@ -237,14 +243,26 @@ static int take_alive(struct ask *ask, const struct files_frame *frame, struct e
     return ask->patience.on_alive(ask->patience.data, err) < 0 ? stopped(ask) : 0;
 }
 
-static int take_data(struct ask *ask, const struct files_frame *frame, struct error *err)
+static int take_bytes(struct ask *ask, const uint8_t *bytes, size_t length, struct error *err)
 {
-    if (!ask->on_data || frame->length == 0 || frame->length > ask->bytes_left)
+    if (!ask->on_data || length == 0 || length > ask->bytes_left)
         return broken(ask, err);
-    ask->bytes_left -= frame->length;
-    ask->total.bytes += frame->length;
-    if (ask->on_data(ask->data, frame->payload, frame->length, err) < 0)
-        return stopped(ask);
+    ask->bytes_left -= length;
+    ask->total.bytes += length;
+    return ask->on_data(ask->data, bytes, length, err) < 0 ? stopped(ask) : 0;
+}
+
+static int take_records(struct ask *ask, const struct files_frame *frame, struct error *err)
+{
+    for (size_t at = 0; at < frame->length;) {
+        struct files_item item;
+        const uint8_t *content;
+        if (ask->type != FILES_EXPORT || !files_record_next(frame, &at, &item, &content))
+            return broken(ask, err);
+        if (take_item(ask, &item, err) < 0 ||
+            (item.size && take_bytes(ask, content, (size_t)item.size, err) < 0))
+            return -1;
+    }
     return 0;
 }
 
@@ -275,7 +293,10 @@ static int ask_finish(struct ask *ask, struct error *err)
             result = take_items(ask, &frame, err);
             break;
         case FILES_DATA:
-            result = take_data(ask, &frame, err);
+            result = take_bytes(ask, frame.payload, frame.length, err);
+            break;
+        case FILES_RECORDS:
+            result = take_records(ask, &frame, err);
             break;
         case FILES_MATCH:
             result = take_match(ask, &frame, err);

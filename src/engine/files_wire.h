@@ -11,7 +11,7 @@
  *   LIST            ITEM... (several entries a frame), END
  *   FIND            the same, in the order of files_path_compare
  *   SEARCH          MATCH..., END
- *   EXPORT          ITEM (one record), DATA... (item.size bytes), ITEM, ..., END
+ *   EXPORT          RECORDS, or ITEM (one record) and its DATA... (item.size bytes), ..., END
  *   SAVE            the asker sends DATA..., then COMMIT or ABORT; ITEM (what is there now), END
  *   WRITE           the asker sends DATA..., then COMMIT or ABORT; END
  *   IMPORT          the asker sends RECORDS, or ITEM and its DATA..., then COMMIT or ABORT; END

@@ -54,6 +54,12 @@ int files_do_rename(struct talk *talk, struct error *err);
 /* Writes the asker's DATA to a file. 1: committed; 0: given up by the asker; else as a verb. */
 int files_take_data(struct talk *talk, int fd, struct error *err);
 
+/* Starts a walk through the directory that the request names. */
+struct walk;
+int files_open_tree(struct talk *talk, struct walk *walk, struct error *err);
+/* Enters what the walk gave last. Paths longer than a record may have are counted and left out; so is what cannot be opened. */
+void files_enter_or_skip(struct talk *talk, struct walk *walk);
+
 /* An entry of a directory with all below it. A `talk` of NULL: done whether anybody waits or not. */
 int files_remove_tree(struct talk *talk, int parent, const char *name, struct error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs about whole directories: listing, exporting, removing. */
+/* The verbs about whole directories: listing and removing. */
 #include "base/auto.h"
 #include "base/lock.h"
 #include "init/files_talk.h"
@@ -13,13 +13,13 @@
 #define REMOVE_TRIES 10000 // directories found not empty after they were emptied
 #define CHECK_EVERY 256    // removals between two looks whether anybody still waits
 
-static int open_top(struct talk *talk, struct walk *walk, bool is_removing, struct error *err)
+int files_open_tree(struct talk *talk, struct walk *walk, struct error *err)
 {
     struct stat info;
     int fd = inside_open(talk->base, talk->path, O_RDONLY | O_DIRECTORY, S_IFDIR, &info, err);
     if (fd < 0)
         return -1;
-    if (walk_init(walk, fd, is_removing) < 0)
+    if (walk_init(walk, fd, false) < 0)
         return error_path(err, "open " INSIDE_SHOWN, talk->path);
     return 0;
 }
@@ -29,8 +29,7 @@ static int walk_broke(const struct talk *talk, const char *doing, struct error *
     return error_path(err, "%s " INSIDE_SHOWN, doing, talk ? talk->path : "what is left");
 }
 
-/* Paths longer than a record may have are not entered; neither is what cannot be opened. */
-static void enter_or_skip(struct talk *talk, struct walk *walk)
+void files_enter_or_skip(struct talk *talk, struct walk *walk)
 {
     if (strlen(walk->path) + 257 >= FILES_MAX_RECORD_PATH || walk_enter(walk) < 0)
         talk->total.skipped++;
@@ -46,7 +45,7 @@ static int list_entry(struct talk *talk, struct walk *walk)
     if (talk_item(talk, &item) < 0)
         return TALK_OVER;
     if (S_ISDIR(info.st_mode) && talk->flags & FILES_RECURSIVE)
-        enter_or_skip(talk, walk);
+        files_enter_or_skip(talk, walk);
     return 0;
 }
 
@@ -72,119 +71,9 @@ static int list_walk(struct talk *talk, struct walk *walk, struct error *err)
 int files_do_list(struct talk *talk, struct error *err)
 {
     struct walk walk;
-    if (open_top(talk, &walk, false, err) < 0)
+    if (files_open_tree(talk, &walk, err) < 0)
         return -1;
     int result = list_walk(talk, &walk, err);
-    walk_clear(&walk);
-    return result;
-}
-
-/* Sends exactly item->size bytes: what was cut off meanwhile is filled with zeros, as tar does. */
-static int export_data(struct talk *talk, int fd, uint64_t size)
-{
-    uint64_t left = size;
-    while (left > 0) {
-        size_t want = left < FILES_PIECE ? (size_t)left : FILES_PIECE;
-        ssize_t got = read(fd, talk->out, want);
-        if (got <= 0) {
-            memset(talk->out, 0, want);
-            got = (ssize_t)want;
-        }
-        if (talk_send(talk, FILES_DATA, talk->out, (size_t)got) < 0)
-            return TALK_OVER;
-        left -= (uint64_t)got;
-    }
-    talk->total.bytes += size;
-    return 0;
-}
-
-static int export_file(struct talk *talk, int fd, const char *path, const struct stat *info,
-                       struct error *err)
-{
-    struct files_item item;
-    talk_describe(talk, fd, "", path, info, &item);
-    if (item.size > talk->request.maximum - talk->total.bytes)
-        return error_set(err, ERROR_LIMIT, "'%.200s' makes the export larger than %llu bytes", path,
-                         (unsigned long long)talk->request.maximum);
-    if (talk_item(talk, &item) < 0 || talk_flush(talk) < 0)
-        return TALK_OVER;
-    return export_data(talk, fd, item.size);
-}
-
-/* A file that cannot be opened, or is no plain file any more, is counted and left out. */
-static int export_opened(struct talk *talk, struct walk *walk, struct error *err)
-{
-    struct stat info;
-    struct error ignored;
-    autofd fd = inside_openat(walk_dir(walk), walk_name(walk), O_RDONLY | O_NOFOLLOW, 0,
-                              RESOLVE_NO_SYMLINKS);
-    if (fd < 0 || inside_check(fd, S_IFREG, walk->path, &info, &ignored) < 0) {
-        talk->total.skipped++;
-        return 0;
-    }
-    return export_file(talk, fd, walk->path, &info, err);
-}
-
-static int export_entry(struct talk *talk, struct walk *walk, struct error *err)
-{
-    struct stat info;
-    struct files_item item;
-    if (fstatat(walk_dir(walk), walk_name(walk), &info, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0; // gone meanwhile
-    if (S_ISREG(info.st_mode))
-        return export_opened(talk, walk, err);
-    talk_describe(talk, walk_dir(walk), walk_name(walk), walk->path, &info, &item);
-    if (!S_ISDIR(info.st_mode) && !item.target[0]) { // neither directory nor link
-        talk->total.skipped++;
-        return 0;
-    }
-    item.size = 0;
-    if (talk_item(talk, &item) < 0 || talk_flush(talk) < 0)
-        return TALK_OVER;
-    if (S_ISDIR(info.st_mode))
-        enter_or_skip(talk, walk);
-    return 0;
-}
-
-static int export_walk(struct talk *talk, struct walk *walk, struct error *err)
-{
-    for (;;) {
-        enum walk_step step = walk_next(walk);
-        if (step == WALK_FAILED)
-            return walk_broke(talk, "export", err);
-        if (step == WALK_END)
-            return 0;
-        int result = step == WALK_ENTRY ? export_entry(talk, walk, err) : 0;
-        if (result < 0)
-            return result;
-    }
-}
-
-static const char *last_part(char *path)
-{
-    size_t length = strlen(path);
-    while (length > 0 && path[length - 1] == '/')
-        path[--length] = '\0';
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-int files_do_export(struct talk *talk, struct error *err)
-{
-    struct walk walk;
-    struct stat info;
-    autofd fd = inside_openat(talk->base, talk->path, O_PATH, 0, 0);
-    if (fd < 0)
-        return error_path(err, "open " INSIDE_SHOWN, talk->path);
-    if (inside_check(fd, 0, talk->path, &info, err) < 0)
-        return -1;
-    if (!S_ISDIR(info.st_mode)) {
-        autofd file = inside_open(talk->base, talk->path, O_RDONLY, S_IFREG, &info, err);
-        return file < 0 ? -1 : export_file(talk, file, last_part(talk->path), &info, err);
-    }
-    if (open_top(talk, &walk, false, err) < 0)
-        return -1;
-    int result = export_walk(talk, &walk, err);
     walk_clear(&walk);
     return result;
 }

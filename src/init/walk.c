@@ -195,6 +195,7 @@ enum walk_step walk_next(struct walk *walk)
             return errno ? WALK_FAILED : leave(walk);
         if (is_dots(entry->name))
             continue;
+        walk->type = entry->type;
         return set_path(walk, entry->name) < 0 ? WALK_FAILED : WALK_ENTRY;
     }
 }

@@ -23,7 +23,9 @@ struct walk {
     size_t capacity;
     char *path; // of what walk_next gave last, relative to the start
     size_t path_capacity;
-    size_t name_at;   // where its last part begins
+    size_t name_at; // where its last part begins
+    uint8_t
+        type; // of an entry, as its directory had it (DT_REG …); DT_UNKNOWN where that does not tell
     bool is_removing; // what was seen is gone: a directory opened again is read from its start
 };
 

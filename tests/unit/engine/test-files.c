@@ -58,15 +58,28 @@ static int take_data(void *data, const void *bytes, size_t length, struct error 
 
 #define NONSENSE "the sandbox sent an answer about files that makes no sense"
 
-/* An EXPORT answered with this one record is refused before the callback sees it. */
-static void check_record_refused(struct files_item item)
+/* The record whole, with as much of its bytes as there is. */
+static void say_record(struct liar *liar, struct files_item item, const void *content,
+                       size_t length)
+{
+    static uint8_t room[FILES_MAX_FRAME];
+    size_t size = files_item_write(&item, room);
+    memcpy(room + size, content, length);
+    say(liar, FILES_RECORDS, room, size + length);
+}
+
+/* An EXPORT answered with this one record is refused before the callback sees it, in either form. */
+static void check_record_refused_as(struct files_item item, bool is_whole)
 {
     autoliar liar = liar_make();
     struct error err = {0};
     int items = 0;
     if (!item.target)
         item.target = "";
-    say_item(&liar, item);
+    if (is_whole)
+        say_record(&liar, item, "", 0);
+    else
+        say_item(&liar, item);
     say_end(&liar);
     CHECK(files_export(liar.conv, "/", 1000, take_item, take_data, &items, NULL, &err) < 0);
     CHECK_STR(err.text, NONSENSE);
@@ -75,6 +88,12 @@ static void check_record_refused(struct files_item item)
     // and nothing can be asked afterwards
     CHECK(files_stat(liar.conv, "/", true, NULL, NULL, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_GONE);
+}
+
+static void check_record_refused(struct files_item item)
+{
+    check_record_refused_as(item, false);
+    check_record_refused_as(item, true);
 }
 
 TEST(records_that_would_mislead_who_unpacks_them_are_refused)
@@ -128,6 +147,59 @@ TEST(an_export_whose_data_is_short_is_refused)
     say_end(&liar);
     CHECK(files_export(liar.conv, "x", 99, take_item, take_data, &items, NULL, &err) < 0);
     CHECK_STR(err.text, NONSENSE);
+}
+
+TEST(whole_records_whose_bytes_are_short_or_too_many_are_refused)
+{
+    const struct files_item item = {.path = "a", .target = "", .mode = S_IFREG, .size = 8};
+    struct error err = {0};
+    int items = 0;
+    autoliar short_one = liar_make();
+    say_record(&short_one, item, "1234567", 7);
+    say_end(&short_one);
+    CHECK(files_export(short_one.conv, "x", 99, take_item, take_data, &items, NULL, &err) < 0);
+    CHECK_STR(err.text, NONSENSE);
+    CHECK_INT(items, 0);
+
+    autoliar long_one = liar_make(); // what stands behind the bytes is no record
+    say_record(&long_one, item, "123456789", 9);
+    say_end(&long_one);
+    CHECK(files_export(long_one.conv, "x", 99, take_item, take_data, &items, NULL, &err) < 0);
+    CHECK_STR(err.text, NONSENSE);
+
+    autoliar many = liar_make(); // each may come, both may not
+    say_record(&many, item, "12345678", 8);
+    say_record(&many, item, "12345678", 8);
+    say_end(&many);
+    items = 0;
+    CHECK(files_export(many.conv, "x", 15, take_item, take_data, &items, NULL, &err) < 0);
+    CHECK_STR(err.text, NONSENSE);
+    CHECK_INT(items, 1);
+}
+
+TEST(whole_records_between_the_bytes_of_another_are_refused)
+{
+    autoliar liar = liar_make();
+    struct error err = {0};
+    int items = 0;
+    say_item(&liar, (struct files_item){.path = "a", .target = "", .mode = S_IFREG, .size = 9});
+    say_record(&liar, (struct files_item){.path = "b", .target = "", .mode = S_IFREG}, "", 0);
+    say_end(&liar);
+    CHECK(files_export(liar.conv, "x", 99, take_item, take_data, &items, NULL, &err) < 0);
+    CHECK_STR(err.text, NONSENSE);
+    CHECK_INT(items, 1);
+}
+
+TEST(whole_records_are_no_answer_to_a_listing)
+{
+    autoliar liar = liar_make();
+    struct error err = {0};
+    int items = 0;
+    say_record(&liar, (struct files_item){.path = "a", .target = "", .mode = S_IFREG}, "", 0);
+    say_end(&liar);
+    CHECK(files_list(liar.conv, "x", false, 9, take_item, &items, NULL, &err) < 0);
+    CHECK_STR(err.text, NONSENSE);
+    CHECK_INT(items, 0);
 }
 
 TEST(answers_that_do_not_belong_to_the_question_are_refused)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a guest may plant for the file server, and what must then not happen. */
 #include "base/clock.h"
+#include "base/mem.h"
 #include "file_rig.h"
 #include "init/walk.h"
 
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/inotify.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -202,6 +204,42 @@ TEST(a_sparse_file_of_any_size_is_read_as_far_as_asked)
     CHECK(total.is_truncated);
     CHECK(files_export(rig.conv, "d", 1 << 20, gather_item, gather_data, &got, NULL, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_LIMIT);
+}
+
+static void mount_file(const char *from, int dir, const char *name)
+{
+    autofree char *to = xasprintf("/proc/self/fd/%d/%s", dir, name);
+    put_file(dir, name, "below", 0600);
+    CHECK(mount(from, to, NULL, MS_BIND, NULL) == 0);
+}
+
+TEST(files_that_are_mounted_are_exported_unless_they_are_the_kernels)
+{
+    if (geteuid() != 0)
+        SKIP("needs root");
+    CHECK(unshare(CLONE_NEWNS) == 0);
+    CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    RIG(rig);
+    struct error err = {0};
+    struct files_total total = {0};
+    autogathered got = {0};
+    CHECK(mkdirat(rig.fd, "t", 0700) == 0);
+    autofd t = openat(rig.fd, "t", O_PATH | O_CLOEXEC);
+    put_file(rig.fd, "given", "from elsewhere", 0600);
+    autofree char *given = xasprintf("/proc/self/fd/%d/given", rig.fd);
+    mount_file(given, t, "mounted");
+    mount_file("/proc/version", t, "kernel");
+
+    int result = files_export(rig.conv, "t", 1 << 20, gather_item, gather_data, &got, &total, &err);
+    for (const char *const *name = (const char *const[]){"mounted", "kernel", NULL}; *name;
+         name++) {
+        autofree char *path = xasprintf("/proc/self/fd/%d/%s", t, *name);
+        CHECK(umount2(path, MNT_DETACH) == 0);
+    }
+    CHECK_OK(result, err);
+    CHECK_STR(got.names.data, "mounted 100600\n");
+    CHECK_STR(got.bytes.data, "from elsewhere");
+    CHECK_INT(total.skipped, 1);
 }
 
 static void make_deep(int dir, unsigned depth)

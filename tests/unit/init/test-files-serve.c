@@ -325,6 +325,71 @@ TEST(an_export_gives_directories_files_and_links)
     CHECK_INT(error_kind(&err), ERROR_LIMIT);
 }
 
+#define MANY 3000
+
+/* A file's number tells its length: most are small, some take frames of their own. */
+static size_t length_of(unsigned number)
+{
+    return number % 500 == 7 ? 200000 + number : number % 50 == 3 ? 30000 : number % 5;
+}
+
+struct checked {
+    unsigned files, number; // the one whose bytes come
+    uint64_t left, bytes;
+};
+
+static int check_item(void *data, const struct files_item *item, struct error *err)
+{
+    struct checked *checked = data;
+    CHECK_INT(checked->left, 0);
+    if (!S_ISREG(item->mode))
+        return 0;
+    CHECK(sscanf(item->path, "d%*u/f%u", &checked->number) == 1);
+    CHECK_INT(item->size, length_of(checked->number));
+    checked->left = item->size;
+    checked->files++;
+    return 0;
+}
+
+static int check_data(void *data, const void *bytes, size_t length, struct error *err)
+{
+    struct checked *checked = data;
+    for (size_t i = 0; i < length; i++)
+        CHECK(((const uint8_t *)bytes)[i] == (uint8_t)checked->number);
+    CHECK(length <= checked->left);
+    checked->left -= length;
+    checked->bytes += length;
+    return 0;
+}
+
+TEST(an_export_of_small_and_large_files_gives_each_its_own_bytes)
+{
+    RIG(rig);
+    struct error err = {0};
+    struct files_total total = {0};
+    struct checked checked = {0};
+    static char bytes[300000];
+    uint64_t all = 0;
+    char name[40];
+    for (unsigned i = 0; i < MANY; i++) {
+        (void)snprintf(name, sizeof name, "t/d%u", i % 7);
+        if (i < 7)
+            CHECK_OK(files_mkdir(rig.conv, name, 0755, FILES_PARENTS, &err), err);
+        (void)snprintf(name, sizeof name, "t/d%u/f%u", i % 7, i);
+        autofd fd = openat(rig.fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        memset(bytes, (int)(uint8_t)i, length_of(i));
+        CHECK_INT(write(fd, bytes, length_of(i)), length_of(i));
+        all += length_of(i);
+    }
+    CHECK_OK(files_export(rig.conv, "t", 1 << 30, check_item, check_data, &checked, &total, &err),
+             err);
+    CHECK_INT(checked.files, MANY);
+    CHECK_INT(checked.bytes, all);
+    CHECK_INT(checked.left, 0);
+    CHECK_INT(total.items, MANY + 7);
+    CHECK_INT(total.bytes, all);
+}
+
 TEST(an_import_makes_what_the_records_say)
 {
     RIG(rig);
