@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #define MAX_TEXT_BYTES ((size_t)256 << 20) // of all names together
+#define GATHERED_BYTES ((size_t)65536)     // of small contents, for one write of the spool
 
 struct entry {
     uint64_t size, offset; // of its content in the spool
@@ -22,8 +23,10 @@ struct entry {
 struct packer {
     const struct archive_task *task;
     int spool;
-    uint64_t spooled;
-    uint64_t kept; // of it, without holes
+    uint64_t spooled; // with what is gathered
+    uint64_t kept;    // of it, without holes
+    uint8_t *gathered;
+    size_t n_gathered;
     struct entry *entries;
     size_t count, capacity;
     struct buffer strings;
@@ -34,6 +37,7 @@ struct packer *packer_new(const struct archive_task *task, int spool_fd)
     struct packer *packer = xnew(struct packer);
     packer->task = task;
     packer->spool = spool_fd;
+    packer->gathered = xcalloc(1, GATHERED_BYTES);
     buffer_init(&packer->strings, MAX_TEXT_BYTES);
     return packer;
 }
@@ -76,14 +80,40 @@ int packer_item(void *data, const struct files_item *item, struct error *err)
     return 0;
 }
 
+static int spool(struct packer *packer, const void *bytes, size_t length, uint64_t offset,
+                 struct error *err)
+{
+    ssize_t written = fd_write_sparse(packer->spool, offset, bytes, length);
+
+    if (written < 0)
+        return error_sys(err, "keep what goes into an archive");
+    packer->kept += (uint64_t)written;
+    return 0;
+}
+
+static int spool_gathered(struct packer *packer, struct error *err)
+{
+    size_t length = packer->n_gathered;
+
+    packer->n_gathered = 0;
+    return length ? spool(packer, packer->gathered, length, packer->spooled - length, err) : 0;
+}
+
 int packer_data(void *data, const void *bytes, size_t length, struct error *err)
 {
     struct packer *packer = data;
-    ssize_t written = fd_write_sparse(packer->spool, packer->spooled, bytes, length);
-    if (written < 0)
-        return error_sys(err, "keep what goes into an archive");
+
+    if (length > GATHERED_BYTES - packer->n_gathered && spool_gathered(packer, err) < 0)
+        return -1;
+    if (length > GATHERED_BYTES / 4) {
+        if (spool_gathered(packer, err) < 0 ||
+            spool(packer, bytes, length, packer->spooled, err) < 0)
+            return -1;
+    } else {
+        memcpy(packer->gathered + packer->n_gathered, bytes, length);
+        packer->n_gathered += length;
+    }
     packer->spooled += length;
-    packer->kept += (uint64_t)written;
     return 0;
 }
 
@@ -95,8 +125,8 @@ uint64_t packer_kept(const struct packer *packer)
 /* Of zeros next to nothing is left, of anything else at most a little more than it was. */
 uint64_t packer_estimate(const struct packer *packer)
 {
-    return packer->kept + packer->spooled / 64 + packer->strings.length + 1024 * packer->count +
-           65536;
+    return packer->kept + packer->n_gathered + packer->spooled / 64 + packer->strings.length +
+           1024 * packer->count + 65536;
 }
 
 /* A slash before all other characters: what is in a directory comes right behind it. */
@@ -117,49 +147,82 @@ static int compare_entries(const void *a, const void *b, void *strings)
     return compare_paths((char *)strings + left->path, (char *)strings + right->path);
 }
 
-static int send_content(struct packer *packer, struct archiver *archiver, const struct entry *entry,
-                        uint8_t *room, struct error *err)
+static int read_content(const struct packer *packer, uint64_t offset, uint8_t *to, size_t size,
+                        struct error *err)
 {
-    for (uint64_t done = 0; done < entry->size;) {
-        uint64_t left = entry->size - done;
-        size_t want = left < FILES_MAX_DATA ? (size_t)left : FILES_MAX_DATA;
-        ssize_t got = pread(packer->spool, room, want, (off_t)(entry->offset + done));
+    while (size > 0) {
+        ssize_t got = pread(packer->spool, to, size, (off_t)offset);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
             return error_sys_code(err, got < 0 ? errno : EIO, "read what goes into an archive");
-        if (archiver_send(archiver, FILES_DATA, room, (size_t)got, err) < 0)
+        to += got;
+        offset += (uint64_t)got;
+        size -= (size_t)got;
+    }
+    return 0;
+}
+
+static int send_batch(struct archiver *archiver, struct files_batch *batch, struct error *err)
+{
+    size_t length = batch->length;
+
+    batch->length = 0;
+    return length ? archiver_send(archiver, FILES_RECORDS, batch->room, length, err) : 0;
+}
+
+/* The batch is sent, so that its room is free. */
+static int send_large(struct packer *packer, struct archiver *archiver, const struct entry *entry,
+                      const struct files_item *item, uint8_t *room, struct error *err)
+{
+    if (archiver_send(archiver, FILES_ITEM, room, files_item_write(item, room), err) < 0)
+        return -1;
+    for (uint64_t done = 0; done < entry->size;) {
+        uint64_t left = entry->size - done;
+        size_t piece = left < FILES_MAX_DATA ? (size_t)left : FILES_MAX_DATA;
+        if (read_content(packer, entry->offset + done, room, piece, err) < 0 ||
+            archiver_send(archiver, FILES_DATA, room, piece, err) < 0)
             return -1;
-        done += (uint64_t)got;
+        done += piece;
     }
     return 0;
 }
 
 static int send_entry(struct packer *packer, struct archiver *archiver, const struct entry *entry,
-                      uint8_t *room, struct error *err)
+                      struct files_batch *batch, struct error *err)
 {
     const char *path = packer->strings.data + entry->path;
-    struct files_item item = {
+    const struct files_item item = {
         .size = entry->size,
         .mtime_ns = entry->mtime_ns,
         .mode = entry->mode,
         .path = path,
         .target = path + strlen(path) + 1,
     };
-    if (archiver_send(archiver, FILES_ITEM, room, files_item_write(&item, room), err) < 0)
+    bool is_small = files_batch_takes(&item);
+
+    if (!(is_small && files_batch_has_room(batch, &item)) && send_batch(archiver, batch, err) < 0)
         return -1;
-    return send_content(packer, archiver, entry, room, err);
+    if (!is_small)
+        return send_large(packer, archiver, entry, &item, batch->room, err);
+    if (read_content(packer, entry->offset, files_batch_begin(batch, &item), (size_t)entry->size,
+                     err) < 0)
+        return -1;
+    files_batch_keep(batch, &item);
+    return 0;
 }
 
 static int send_all(struct packer *packer, struct archiver *archiver, struct error *err)
 {
     autofree uint8_t *room = xcalloc(1, FILES_MAX_DATA);
+    struct files_batch batch = {.room = room};
     struct records none = {0};
     struct files_frame frame;
     for (size_t i = 0; i < packer->count; i++)
-        if (send_entry(packer, archiver, &packer->entries[i], room, err) < 0)
+        if (send_entry(packer, archiver, &packer->entries[i], &batch, err) < 0)
             return -1;
-    if (archiver_send(archiver, FILES_COMMIT, NULL, 0, err) < 0 ||
+    if (send_batch(archiver, &batch, err) < 0 ||
+        archiver_send(archiver, FILES_COMMIT, NULL, 0, err) < 0 ||
         archiver_receive(archiver, &frame, err) < 0)
         return -1;
     return records_take_end(&none, &frame) ? 0 : archiver_lied(err);
@@ -169,6 +232,8 @@ int packer_finish(struct packer *packer, int archive_fd, uint64_t *size, struct 
 {
     struct archiver archiver = {.sock = -1};
     struct stat info;
+    if (spool_gathered(packer, err) < 0)
+        return -1;
     if (ftruncate(packer->spool, (off_t)packer->spooled) < 0)
         return error_sys(err, "keep what goes into an archive");
     if (packer->count)
@@ -191,6 +256,7 @@ void packer_free(struct packer *packer)
     if (!packer)
         return;
     closep(&packer->spool);
+    free(packer->gathered);
     free(packer->entries);
     buffer_clear(&packer->strings);
     free(packer);

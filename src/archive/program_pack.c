@@ -15,7 +15,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LEVEL "3" // of compression: most of what 6 saves, in half its time
+#define LEVEL "3"               // of compression: most of what 6 saves, in half its time
+#define BLOCK_BYTES (128 << 10) // of the archive that are written at once
 
 struct sink {
     bool has_owners;
@@ -107,20 +108,52 @@ static int write_header(struct archive *archive, struct archive_entry *entry,
     return result;
 }
 
+static int add_item(struct archive *archive, struct archive_entry *entry, struct sink *sink,
+                    const struct files_item *item, struct error *err)
+{
+    describe(entry, item, sink->has_owners);
+    int result = write_header(archive, entry, sink, item->path);
+    return result == ARCHIVE_OK || result == ARCHIVE_WARN ? 0 : failed(archive, sink, err);
+}
+
+static int add_bytes(struct archive *archive, const struct sink *sink, const uint8_t *bytes,
+                     size_t length, struct error *err)
+{
+    la_ssize_t written = archive_write_data(archive, bytes, length);
+    return written == (la_ssize_t)length ? 0 : failed(archive, sink, err);
+}
+
+static int make_no_sense(struct error *err)
+{
+    return error_set(err, ERROR_INVALID, "records for an archive that make no sense");
+}
+
+static int take_whole(struct archive *archive, struct archive_entry *entry, struct sink *sink,
+                      struct records *records, const struct files_frame *frame, struct error *err)
+{
+    for (size_t at = 0; at < frame->length;) {
+        struct files_item item;
+        const uint8_t *content;
+        if (!records_take_whole(records, frame, &at, &item, &content))
+            return make_no_sense(err);
+        if (add_item(archive, entry, sink, &item, err) < 0 ||
+            (item.size && add_bytes(archive, sink, content, (size_t)item.size, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
 static int take_frame(struct archive *archive, struct archive_entry *entry, struct sink *sink,
                       struct records *records, const struct files_frame *frame, struct error *err)
 {
     struct files_item item;
-    if (frame->type == FILES_ITEM && records_take_item(records, frame, &item)) {
-        describe(entry, &item, sink->has_owners);
-        int result = write_header(archive, entry, sink, item.path);
-        return result == ARCHIVE_OK || result == ARCHIVE_WARN ? 0 : failed(archive, sink, err);
-    }
-    if (frame->type == FILES_DATA && records_take_data(records, frame)) {
-        la_ssize_t written = archive_write_data(archive, frame->payload, frame->length);
-        return written == (la_ssize_t)frame->length ? 0 : failed(archive, sink, err);
-    }
-    return error_set(err, ERROR_INVALID, "records for an archive that make no sense");
+    if (frame->type == FILES_RECORDS)
+        return take_whole(archive, entry, sink, records, frame, err);
+    if (frame->type == FILES_ITEM && records_take_item(records, frame, &item))
+        return add_item(archive, entry, sink, &item, err);
+    if (frame->type == FILES_DATA && records_take_data(records, frame))
+        return add_bytes(archive, sink, frame->payload, frame->length, err);
+    return make_no_sense(err);
 }
 
 static int take_records(struct program *program, struct archive *archive,
@@ -149,6 +182,7 @@ int program_pack(struct program *program, struct error *err)
     int result = -1;
 
     if (!archive || !entry || set_format(archive, program->format) != ARCHIVE_OK ||
+        archive_write_set_bytes_per_block(archive, BLOCK_BYTES) != ARCHIVE_OK ||
         archive_write_set_bytes_in_last_block(archive, 1) != ARCHIVE_OK ||
         archive_write_open(archive, &sink, NULL, on_write, NULL) != ARCHIVE_OK)
         (void)error_set(err, ERROR_SYSTEM, "libarchive does not make this kind of archive");

@@ -5,7 +5,7 @@
  *   burrow-archive  READY, once it has given up its rights; before that it touches no input
  *   unpacking       burrow-archive sends RECORDS (small ones, whole), or ITEM and DATA... (item.size bytes), ..., END; of a layer,
  *                   ATTRIBUTE... before the frame whose first record has them
- *   packing         the server sends ITEM, DATA..., ITEM, ..., COMMIT; burrow-archive answers END
+ *   packing         the server sends RECORDS, or ITEM and DATA..., ..., COMMIT; burrow-archive answers END
  *   an ERROR        of burrow-archive's may come at any time and is the last frame
  *
  * Each end checks what it receives with a struct records, so that neither can be led to more than was agreed on.

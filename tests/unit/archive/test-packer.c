@@ -110,6 +110,53 @@ static void ask_python(const char *script, const struct buffer *archive, char *t
     CHECK_INT(pclose(pipe), 0);
 }
 
+#define MANY 600
+
+/* Most of them travel together, some alone. */
+static size_t length_of(unsigned number)
+{
+    return number % 300 == 9 ? 150000 : number % 30 == 1 ? 20000 + number : number % 3;
+}
+
+static void pack_many(const struct archive_task *task, bool is_reversed, struct buffer *out)
+{
+    autobuffer none = {0};
+    autoptr(packer) packer = packer_new(task, file_of(&none));
+    static char text[150001];
+    char name[20];
+    for (unsigned i = 0; i < MANY; i++) {
+        unsigned number = is_reversed ? MANY - 1 - i : i;
+        (void)snprintf(name, sizeof name, "f%04u", number);
+        memset(text, 'a' + (int)(number % 26), sizeof text);
+        text[length_of(number)] = '\0';
+        add_record(packer, name, S_IFREG | 0644, text);
+    }
+    finish(packer, out);
+}
+
+TEST(small_and_large_files_in_any_order_keep_their_bytes)
+{
+    struct archive_task task = plain_task();
+    autobuffer first = {0}, second = {0};
+    char text[100];
+    task.format = ARCHIVE_TAR;
+    pack_many(&task, false, &first);
+    pack_many(&task, true, &second);
+    CHECK_INT(first.length, second.length);
+    CHECK(memcmp(first.data, second.data, first.length) == 0);
+    ask_python(
+        "import sys, tarfile, io\n"
+        "t = tarfile.open(fileobj=io.BytesIO(sys.stdin.buffer.read()), mode='r:')\n"
+        "length = lambda i: 150000 if i % 300 == 9 else 20000 + i if i % 30 == 1 else i % 3\n"
+        "n = 0\n"
+        "for i, m in enumerate(t):\n"
+        "    n += m.name == f'f{i:04}' and t.extractfile(m).read() == bytes([97 + i % 26]) * "
+        "length(i)\n"
+        "print(n, i + 1)\n",
+        &first, text, sizeof text);
+    CHECK_STR(text, "600 600\n");
+}
+
 TEST(other_programs_read_our_tar)
 {
     struct archive_task task = plain_task();
