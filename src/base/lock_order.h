@@ -9,6 +9,7 @@
 enum lock_rank {
     LOCK_NONE,
     LOCK_INIT_FILES, // in PID 1 of a box: looking at a file and replacing it
+    LOCK_FILE_MAKER, // in the command line: files that two threads make
     // Held across system calls, the engine or the database, by workers only: never on a loop.
     LOCK_CONTEXTS,       // starting an interpreter in a sandbox
     LOCK_SANDBOX_BOX,    // the right to use a sandbox's box

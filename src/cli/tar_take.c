@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "cli/file_maker.h"
 #include "cli/say.h"
 
 #include <errno.h>
@@ -15,7 +16,6 @@
 
 #define BLOCK 512
 #define NAME_ROOM 4096
-#define FRESH (O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
 #define LONG_MAX_BYTES ((uint64_t)64 << 10)
 
 enum stage { STAGE_HEADER, STAGE_CONTENT, STAGE_TEXT, STAGE_SKIP, STAGE_PADDING, STAGE_END };
@@ -32,10 +32,12 @@ struct tar_take {
     char name[NAME_ROOM], link[NAME_ROOM];
     bool has_name, has_link, has_size; // told before the header
     uint64_t size;
-    int fd;                 // of the file that is being written, which is in parent_fd
-    char last[256];         // its name there
-    char beside[32];        // its name until it is whole, where there was something already; ""
-    char parent[NAME_ROOM]; // of parent_fd
+    struct file_maker *maker; // of small files; NULL: there was none yet
+    char *room;               // for what is left of the content of one; NULL: it is no such file
+    int fd;                   // of a large one that is being written, which is in parent_fd
+    char last[256];           // its name there
+    char beside[32];          // its name until it is whole, where there was something already; ""
+    char parent[NAME_ROOM];   // of parent_fd
     int parent_fd;
     uint64_t files, directories, bytes, refused;
 };
@@ -55,6 +57,7 @@ void tar_take_free(struct tar_take *tar)
 {
     if (!tar)
         return;
+    file_maker_free(tar->maker);
     if (tar->fd >= 0) // nobody should take a part of a file for all of it
         (void)unlinkat(tar->parent_fd, *tar->beside ? tar->beside : tar->last, 0);
     closep(&tar->fd);
@@ -170,6 +173,8 @@ static int open_parent(struct tar_take *tar, const char *name, const char **last
     if (tar->parent_fd < 0 || strcmp(parent, tar->parent) != 0) {
         closep(&tar->parent_fd);
         tar->parent_fd = open_directory(tar, parent);
+        if (tar->maker)
+            file_maker_enter(tar->maker, tar->parent_fd);
         (void)snprintf(tar->parent, sizeof tar->parent, "%s", parent);
     }
     return tar->parent_fd;
@@ -186,39 +191,63 @@ static int fail_at(const char *name, struct burrow_error *err)
     return say_fail_sys(err, "write '%s'", clean);
 }
 
+static int make_small_file(struct tar_take *tar, const char *name, unsigned mode,
+                           struct burrow_error *err)
+{
+    if (!tar->maker) {
+        tar->maker = file_maker_new();
+        file_maker_enter(tar->maker, tar->parent_fd);
+    }
+    return file_maker_room(tar->maker, name, mode, (size_t)tar->left, &tar->room, err);
+}
+
+static int make_large_file(struct tar_take *tar, const char *name, const char *last, unsigned mode,
+                           struct burrow_error *err)
+{
+    bool is_beside;
+
+    (void)snprintf(tar->last, sizeof tar->last, "%s", last);
+    (void)snprintf(tar->beside, sizeof tar->beside, ".burrow-%d-0", (int)getpid());
+    tar->fd = file_open_new(tar->parent_fd, last, 0600, tar->beside, &is_beside);
+    if (!is_beside)
+        tar->beside[0] = '\0';
+    if (tar->fd < 0 || fchmod(tar->fd, mode & 0777) < 0)
+        return fail_at(name, err);
+    return 0;
+}
+
+/* Its size is in tar->left. */
 static int make_file(struct tar_take *tar, const char *name, unsigned mode,
                      struct burrow_error *err)
 {
     const char *last;
-    int parent = open_parent(tar, name, &last);
 
-    if (parent < 0)
+    if (open_parent(tar, name, &last) < 0)
         return fail_at(name, err);
-    (void)snprintf(tar->last, sizeof tar->last, "%s", last);
-    tar->beside[0] = '\0';
-    tar->fd = openat(parent, last, FRESH, 0600);
-    if (tar->fd < 0 && errno == EEXIST) { // replaced once all is there, and never written through
-        (void)snprintf(tar->beside, sizeof tar->beside, ".burrow-%d", (int)getpid());
-        (void)unlinkat(parent, tar->beside, 0);
-        tar->fd = openat(parent, tar->beside, FRESH, 0600);
-    }
-    if (tar->fd < 0)
-        return fail_at(name, err);
-    if (fchmod(tar->fd, mode & 0777) < 0)
-        return fail_at(name, err);
-    tar->files++;
-    return 0;
+    int result = tar->left <= FILE_MAKER_MOST ? make_small_file(tar, name, mode, err)
+                                              : make_large_file(tar, name, last, mode, err);
+    tar->files += result == 0;
+    return result;
 }
 
 /* All of its content is written. */
 static int end_file(struct tar_take *tar, struct burrow_error *err)
 {
+    if (tar->room)
+        file_maker_keep(tar->maker);
+    tar->room = NULL;
     if (tar->fd < 0)
         return 0;
     if (*tar->beside && renameat(tar->parent_fd, tar->beside, tar->parent_fd, tar->last) < 0)
         return fail_at(tar->name, err);
     closep(&tar->fd);
     return 0;
+}
+
+/* Files whose names are told are there. */
+static int settle(struct tar_take *tar, struct burrow_error *err)
+{
+    return tar->maker ? file_maker_settle(tar->maker, err) : 0;
 }
 
 static int make_link(struct tar_take *tar, const char *name, struct burrow_error *err)
@@ -232,6 +261,8 @@ static int make_link(struct tar_take *tar, const char *name, struct burrow_error
     int parent = open_parent(tar, name, &last);
     if (parent < 0)
         return fail_at(name, err);
+    if (settle(tar, err) < 0)
+        return -1;
     (void)unlinkat(parent, last, 0);
     if (symlinkat(tar->link, parent, last) < 0)
         return fail_at(name, err);
@@ -257,6 +288,8 @@ static int make_hard_link(struct tar_take *tar, const char *name, struct burrow_
     int parent = open_parent(tar, name, &last);
     if (from < 0 || parent < 0)
         return fail_at(name, err);
+    if (settle(tar, err) < 0)
+        return -1;
     const char *file = slash ? slash + 1 : target;
     if (fstatat(from, file, &info, AT_SYMLINK_NOFOLLOW) < 0)
         return fail_at(name, err);
@@ -382,12 +415,12 @@ static int take_header(struct tar_take *tar, struct burrow_error *err)
     if (tar->has_size)
         size = tar->size;
     read_names(tar);
-    int result = make_entry(tar, (unsigned)mode, err);
-    tar->has_name = tar->has_link = tar->has_size = false;
-    bool has_content = tar->type == '0' || tar->type == '\0' || tar->type == '7';
     if (strchr("12345", tar->type) && tar->type)
         size = 0;
-    begin_content(tar, has_content && tar->fd >= 0 ? STAGE_CONTENT : STAGE_SKIP, size);
+    tar->left = size;
+    int result = make_entry(tar, (unsigned)mode, err);
+    tar->has_name = tar->has_link = tar->has_size = false;
+    begin_content(tar, tar->room || tar->fd >= 0 ? STAGE_CONTENT : STAGE_SKIP, size);
     return result == 0 && size == 0 ? end_file(tar, err) : result;
 }
 
@@ -438,7 +471,11 @@ static int take_content(struct tar_take *tar, const char *data, size_t part,
 {
     struct error error = {0};
 
-    if (tar->stage == STAGE_CONTENT) {
+    if (tar->stage == STAGE_CONTENT && tar->room) {
+        memcpy(tar->room, data, part);
+        tar->room += part;
+        tar->bytes += part;
+    } else if (tar->stage == STAGE_CONTENT) {
         if (fd_write_all(tar->fd, data, part) < 0)
             return fail_at(tar->name, err);
         tar->bytes += part;
@@ -489,5 +526,7 @@ int tar_take_end(struct tar_take *tar, struct burrow_error *err)
 {
     bool is_whole = tar->stage == STAGE_END || (tar->stage == STAGE_HEADER && tar->filled == 0);
 
+    if (settle(tar, err) < 0)
+        return -1;
     return is_whole ? 0 : say_fail(err, BURROW_BROKEN, "what the server sent ended in the middle");
 }

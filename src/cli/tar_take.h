@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unpacks a tar archive that comes from a sandbox, so from a stranger, below one local directory: no name leads out of it, no link is followed on
- * the way or made where it leads outside, no device is made, no set-id bit is kept. Memory does not grow with the archive.
+ * the way or made where it leads outside, no device is made, no set-id bit is kept. Memory does not grow with the archive. Small files are there when
+ * tar_take_end has succeeded, and may come later than what stands behind them (file_maker.h).
  * Threads: one per object.
  */
 #pragma once
