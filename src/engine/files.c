@@ -213,7 +213,8 @@ static int take_item(struct ask *ask, const struct files_item *item, struct erro
 
 static int take_items(struct ask *ask, const struct files_frame *frame, struct error *err)
 {
-    for (size_t at = 0; at < frame->length;) {
+    size_t at = 0;
+    do { // one at least
         struct files_item item;
         if (!files_item_next(frame, &at, &item))
             return broken(ask, err);
@@ -221,7 +222,7 @@ static int take_items(struct ask *ask, const struct files_frame *frame, struct e
             return -1;
         if (ask->type == FILES_FIND)
             ask->last = memcpy(ask->last_path, item.path, strlen(item.path) + 1);
-    }
+    } while (at < frame->length);
     return 0;
 }
 
@@ -254,7 +255,8 @@ static int take_bytes(struct ask *ask, const uint8_t *bytes, size_t length, stru
 
 static int take_records(struct ask *ask, const struct files_frame *frame, struct error *err)
 {
-    for (size_t at = 0; at < frame->length;) {
+    size_t at = 0;
+    do {
         struct files_item item;
         const uint8_t *content;
         if (ask->type != FILES_EXPORT || !files_record_next(frame, &at, &item, &content))
@@ -262,7 +264,7 @@ static int take_records(struct ask *ask, const struct files_frame *frame, struct
         if (take_item(ask, &item, err) < 0 ||
             (item.size && take_bytes(ask, content, (size_t)item.size, err) < 0))
             return -1;
-    }
+    } while (at < frame->length);
     return 0;
 }
 
@@ -555,7 +557,7 @@ int files_export(int conv, const char *path, uint64_t maximum, files_on_item on_
     ask.on_data = on_data;
     ask.data = data;
     struct files_request_wire request = {.maximum = maximum};
-    if (ask_begin(&ask, &request, 0, path, NULL, err) < 0 || ask_finish(&ask, err) < 0)
+    if (ask_begin(&ask, &request, FILES_TOGETHER, path, NULL, err) < 0 || ask_finish(&ask, err) < 0)
         return -1;
     if (total)
         *total = ask.total;

@@ -11,7 +11,7 @@
  *   LIST            ITEM... (several entries a frame), END
  *   FIND            the same, in the order of files_path_compare
  *   SEARCH          MATCH..., END
- *   EXPORT          RECORDS, or ITEM (one record) and its DATA... (item.size bytes), ..., END
+ *   EXPORT          RECORDS (with FILES_TOGETHER), or ITEM (one record) and its DATA... (item.size bytes), ..., END
  *   SAVE            the asker sends DATA..., then COMMIT or ABORT; ITEM (what is there now), END
  *   WRITE           the asker sends DATA..., then COMMIT or ABORT; END
  *   IMPORT          the asker sends RECORDS, or ITEM and its DATA..., then COMMIT or ABORT; END
@@ -84,6 +84,7 @@ enum files_type {
 #define FILES_FIXED 256u     // SEARCH: the pattern is a text and no expression
 #define FILES_IGNORE_CASE 512u // SEARCH
 #define FILES_PATIENT 1024u    // COPY, FIND, REMOVE, RENAME, SEARCH: signs of life are wanted
+#define FILES_TOGETHER 2048u   // EXPORT: small records may come together, as RECORDS
 
 struct files_header {
     uint16_t type;

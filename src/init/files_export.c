@@ -4,12 +4,12 @@
  * of their own, messages would be most of the work of many small files.
  */
 #include "base/auto.h"
+#include "base/fd.h"
 #include "init/files_talk.h"
 #include "init/inside.h"
 #include "init/walk.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
@@ -32,18 +32,13 @@ static int send_batch(struct export *export)
 /* Exactly `size` bytes: what was cut off meanwhile is filled with zeros, as tar does. */
 static void read_piece(int fd, uint8_t *to, size_t size)
 {
-    while (size > 0) {
-        ssize_t got = read(fd, to, size);
-        if (got <= 0) {
-            memset(to, 0, size);
-            return;
-        }
-        to += got;
-        size -= (size_t)got;
-    }
+    ssize_t got = size ? fd_read_full(fd, to, size) : 0;
+    size_t have = got > 0 ? (size_t)got : 0;
+
+    memset(to + have, 0, size - have);
 }
 
-static int send_large(struct export *export, int fd, const struct files_item *item)
+static int send_alone(struct export *export, int fd, const struct files_item *item)
 {
     struct talk *talk = export->talk;
 
@@ -63,8 +58,8 @@ static int send_large(struct export *export, int fd, const struct files_item *it
 /* The fd is of a file that has bytes; else -1. */
 static int send_record(struct export *export, int fd, const struct files_item *item)
 {
-    if (!files_batch_takes(item))
-        return send_large(export, fd, item);
+    if (!(export->talk->flags & FILES_TOGETHER) || !files_batch_takes(item))
+        return send_alone(export, fd, item);
     if (!files_batch_has_room(&export->batch, item) && send_batch(export) < 0)
         return TALK_OVER;
     read_piece(fd, files_batch_begin(&export->batch, item), (size_t)item->size);
@@ -88,35 +83,31 @@ static int export_file(struct export *export, int fd, const char *path, const st
 }
 
 /*
- * Where nothing is mounted on the entry it is on its directory's file system, which was looked at when that was entered (walk_enter), so the
- * look at the file system, that costs as much as opening, is for mounted files alone.
+ * What its directory says is a plain file is opened at once: where nothing is mounted on it, it is on its directory's file system, which was looked at
+ * when that was entered (walk_enter), and the look at the file system costs as much as opening. -1: it is something else by now, or mounted.
  */
-static int open_entry(const struct walk *walk, struct stat *info)
+static int open_plain(const struct walk *walk, struct stat *info)
 {
-    struct error ignored;
     autofd fd = inside_openat(walk_dir(walk), walk_name(walk), O_RDONLY | O_NOFOLLOW, 0,
                               RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
-    if (fd >= 0)
-        return fstat(fd, info) == 0 && S_ISREG(info->st_mode) ? take_fd(fd) : -1;
-    if (errno == EXDEV)
-        fd = inside_openat(walk_dir(walk), walk_name(walk), O_RDONLY | O_NOFOLLOW, 0,
-                           RESOLVE_NO_SYMLINKS);
-    if (fd < 0 || inside_check(fd, S_IFREG, walk->path, info, &ignored) < 0)
-        return -1;
-    return take_fd(fd);
+
+    return fd >= 0 && fstat(fd, info) == 0 && S_ISREG(info->st_mode) ? take_fd(fd) : -1;
 }
 
-/* A file that cannot be opened, or is no plain file any more, is counted and left out. */
-static int export_opened(struct export *export, struct error *err)
+/* One that cannot be opened, or is no plain file any more, is counted and left out. */
+static int export_other_file(struct export *export, struct error *err)
 {
+    const struct walk *walk = &export->walk;
+    struct error ignored;
     struct stat info;
-    autofd fd = open_entry(&export->walk, &info);
+    autofd fd = inside_open(walk_dir(walk), walk_name(walk), O_RDONLY | O_NOFOLLOW, S_IFREG, &info,
+                            &ignored);
 
     if (fd < 0) {
         export->talk->total.skipped++;
         return 0;
     }
-    return export_file(export, fd, export->walk.path, &info, err);
+    return export_file(export, fd, walk->path, &info, err);
 }
 
 static int export_entry(struct export *export, struct error *err)
@@ -125,13 +116,14 @@ static int export_entry(struct export *export, struct error *err)
     struct walk *walk = &export->walk;
     struct stat info;
     struct files_item item;
+    autofd plain = walk->type == DT_REG ? open_plain(walk, &info) : -1;
 
-    if (walk->type == DT_REG)
-        return export_opened(export, err);
+    if (plain >= 0)
+        return export_file(export, plain, walk->path, &info, err);
     if (fstatat(walk_dir(walk), walk_name(walk), &info, AT_SYMLINK_NOFOLLOW) < 0)
         return 0; // gone meanwhile
     if (S_ISREG(info.st_mode))
-        return export_opened(export, err);
+        return export_other_file(export, err);
     talk_describe(talk, walk_dir(walk), walk_name(walk), walk->path, &info, &item);
     if (!S_ISDIR(info.st_mode) && !item.target[0]) { // neither directory nor link
         talk->total.skipped++;
@@ -145,6 +137,18 @@ static int export_entry(struct export *export, struct error *err)
     return 0;
 }
 
+/* A batch that fills slowly goes after a second, so that the asker knows of the work and PID 1 of an asker that has gone. */
+static int keep_in_touch(struct export *export)
+{
+    struct talk *talk = export->talk;
+    time_t now = time(NULL);
+
+    if (now == talk->spoke_at)
+        return 0;
+    talk->spoke_at = now;
+    return talk_is_over(talk) ? TALK_OVER : send_batch(export);
+}
+
 static int export_walk(struct export *export, struct error *err)
 {
     for (;;) {
@@ -154,6 +158,8 @@ static int export_walk(struct export *export, struct error *err)
         if (step == WALK_END)
             return 0;
         int result = step == WALK_ENTRY ? export_entry(export, err) : 0;
+        if (result == 0)
+            result = keep_in_touch(export);
         if (result < 0)
             return result;
     }

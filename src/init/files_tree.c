@@ -7,7 +7,6 @@
 #include "init/walk.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 
 #define REMOVE_TRIES 10000 // directories found not empty after they were emptied

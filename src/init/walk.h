@@ -24,8 +24,8 @@ struct walk {
     char *path; // of what walk_next gave last, relative to the start
     size_t path_capacity;
     size_t name_at; // where its last part begins
-    uint8_t
-        type; // of an entry, as its directory had it (DT_REG …); DT_UNKNOWN where that does not tell
+    // of an entry, as its directory had it (DT_REG …); DT_UNKNOWN where that does not tell
+    uint8_t type;
     bool is_removing; // what was seen is gone: a directory opened again is read from its start
 };
 

@@ -76,8 +76,9 @@ static void check_record_refused_as(struct files_item item, bool is_whole)
     int items = 0;
     if (!item.target)
         item.target = "";
+    static const char bytes[2000];
     if (is_whole)
-        say_record(&liar, item, "", 0);
+        say_record(&liar, item, bytes, item.size < sizeof bytes ? item.size : 0);
     else
         say_item(&liar, item);
     say_end(&liar);
@@ -188,6 +189,19 @@ TEST(whole_records_between_the_bytes_of_another_are_refused)
     CHECK(files_export(liar.conv, "x", 99, take_item, take_data, &items, NULL, &err) < 0);
     CHECK_STR(err.text, NONSENSE);
     CHECK_INT(items, 1);
+}
+
+TEST(frames_with_nothing_in_them_are_refused)
+{
+    static const uint16_t types[] = {FILES_ITEM, FILES_RECORDS, FILES_DATA};
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        autoliar liar = liar_make();
+        struct error err = {0};
+        say(&liar, types[i], "", 0);
+        say_end(&liar);
+        CHECK(files_export(liar.conv, "x", 99, take_item, take_data, &(int){0}, NULL, &err) < 0);
+        CHECK_STR(err.text, NONSENSE);
+    }
 }
 
 TEST(whole_records_are_no_answer_to_a_listing)

@@ -229,17 +229,18 @@ TEST(files_that_are_mounted_are_exported_unless_they_are_the_kernels)
     autofree char *given = xasprintf("/proc/self/fd/%d/given", rig.fd);
     mount_file(given, t, "mounted");
     mount_file("/proc/version", t, "kernel");
+    mount_file("/dev/null", t, "device");
 
     int result = files_export(rig.conv, "t", 1 << 20, gather_item, gather_data, &got, &total, &err);
-    for (const char *const *name = (const char *const[]){"mounted", "kernel", NULL}; *name;
-         name++) {
+    for (const char *const *name = (const char *const[]){"mounted", "kernel", "device", NULL};
+         *name; name++) {
         autofree char *path = xasprintf("/proc/self/fd/%d/%s", t, *name);
         CHECK(umount2(path, MNT_DETACH) == 0);
     }
     CHECK_OK(result, err);
     CHECK_STR(got.names.data, "mounted 100600\n");
     CHECK_STR(got.bytes.data, "from elsewhere");
-    CHECK_INT(total.skipped, 1);
+    CHECK_INT(total.skipped, 2);
 }
 
 static void make_deep(int dir, unsigned depth)
@@ -698,4 +699,23 @@ TEST(data_beyond_or_short_of_its_record_is_refused)
         CHECK_INT(frame.type, FILES_ERROR);
     }
     CHECK_OK(files_stat(rig.conv, ".", true, NULL, NULL, &err), err);
+}
+
+TEST(an_asker_that_does_not_know_of_batches_gets_none)
+{
+    RIG(rig);
+    static uint8_t room[FILES_MAX_FRAME];
+    put_file(rig.fd, "f", "text", 0600);
+    for (unsigned is_known = 0; is_known < 2; is_known++) {
+        struct files_request_wire request = {
+            .path_size = 2, .second_size = 1, .third_size = 1, .maximum = 100};
+        struct iovec ask[] = {
+            {&request, sizeof request}, {(void *)".", 2}, {(void *)"", 1}, {(void *)"", 1}};
+        struct files_frame frame;
+        CHECK(files_frame_send(rig.conv, FILES_EXPORT, is_known ? FILES_TOGETHER : 0, ask, 4) == 0);
+        CHECK_INT(files_frame_receive(rig.conv, room, &frame, 0), 1);
+        CHECK_INT(frame.type, is_known ? FILES_RECORDS : FILES_ITEM);
+        while (frame.type != FILES_END)
+            CHECK_INT(files_frame_receive(rig.conv, room, &frame, 0), 1);
+    }
 }
