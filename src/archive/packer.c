@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -23,8 +24,8 @@ struct entry {
 struct packer {
     const struct archive_task *task;
     int spool;
-    uint64_t spooled; // with what is gathered
-    uint64_t kept;    // of it, without holes
+    uint64_t n_bytes; // with what is gathered
+    uint64_t kept;    // in the spool, without holes
     uint8_t *gathered;
     size_t n_gathered;
     struct entry *entries;
@@ -69,7 +70,7 @@ int packer_item(void *data, const struct files_item *item, struct error *err)
     }
     struct entry entry = {
         .size = item->size,
-        .offset = packer->spooled,
+        .offset = packer->n_bytes,
         .mtime_ns = item->mtime_ns,
         .mode = item->mode & (S_IFMT | 0777), // set-id bits are no use outside
         .path = packer->strings.length,
@@ -80,8 +81,8 @@ int packer_item(void *data, const struct files_item *item, struct error *err)
     return 0;
 }
 
-static int spool(struct packer *packer, const void *bytes, size_t length, uint64_t offset,
-                 struct error *err)
+static int write_spool(struct packer *packer, const void *bytes, size_t length, uint64_t offset,
+                       struct error *err)
 {
     ssize_t written = fd_write_sparse(packer->spool, offset, bytes, length);
 
@@ -91,29 +92,30 @@ static int spool(struct packer *packer, const void *bytes, size_t length, uint64
     return 0;
 }
 
-static int spool_gathered(struct packer *packer, struct error *err)
+int packer_flush(struct packer *packer, struct error *err)
 {
     size_t length = packer->n_gathered;
 
     packer->n_gathered = 0;
-    return length ? spool(packer, packer->gathered, length, packer->spooled - length, err) : 0;
+    return length ? write_spool(packer, packer->gathered, length, packer->n_bytes - length, err)
+                  : 0;
 }
 
 int packer_data(void *data, const void *bytes, size_t length, struct error *err)
 {
     struct packer *packer = data;
 
-    if (length > GATHERED_BYTES - packer->n_gathered && spool_gathered(packer, err) < 0)
+    if (length > GATHERED_BYTES - packer->n_gathered && packer_flush(packer, err) < 0)
         return -1;
     if (length > GATHERED_BYTES / 4) {
-        if (spool_gathered(packer, err) < 0 ||
-            spool(packer, bytes, length, packer->spooled, err) < 0)
+        if (packer_flush(packer, err) < 0 ||
+            write_spool(packer, bytes, length, packer->n_bytes, err) < 0)
             return -1;
     } else {
         memcpy(packer->gathered + packer->n_gathered, bytes, length);
         packer->n_gathered += length;
     }
-    packer->spooled += length;
+    packer->n_bytes += length;
     return 0;
 }
 
@@ -125,7 +127,7 @@ uint64_t packer_kept(const struct packer *packer)
 /* Of zeros next to nothing is left, of anything else at most a little more than it was. */
 uint64_t packer_estimate(const struct packer *packer)
 {
-    return packer->kept + packer->n_gathered + packer->spooled / 64 + packer->strings.length +
+    return packer->kept + packer->n_gathered + packer->n_bytes / 64 + packer->strings.length +
            1024 * packer->count + 65536;
 }
 
@@ -150,17 +152,11 @@ static int compare_entries(const void *a, const void *b, void *strings)
 static int read_content(const struct packer *packer, uint64_t offset, uint8_t *to, size_t size,
                         struct error *err)
 {
-    while (size > 0) {
-        ssize_t got = pread(packer->spool, to, size, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return error_sys_code(err, got < 0 ? errno : EIO, "read what goes into an archive");
-        to += got;
-        offset += (uint64_t)got;
-        size -= (size_t)got;
-    }
-    return 0;
+    ssize_t got = fd_read_full_at(packer->spool, to, size, (off_t)offset);
+
+    return got == (ssize_t)size
+               ? 0
+               : error_sys_code(err, got < 0 ? errno : EIO, "read what goes into an archive");
 }
 
 static int send_batch(struct archiver *archiver, struct files_batch *batch, struct error *err)
@@ -232,9 +228,9 @@ int packer_finish(struct packer *packer, int archive_fd, uint64_t *size, struct 
 {
     struct archiver archiver = {.sock = -1};
     struct stat info;
-    if (spool_gathered(packer, err) < 0)
+    if (packer_flush(packer, err) < 0)
         return -1;
-    if (ftruncate(packer->spool, (off_t)packer->spooled) < 0)
+    if (ftruncate(packer->spool, (off_t)packer->n_bytes) < 0)
         return error_sys(err, "keep what goes into an archive");
     if (packer->count)
         qsort_r(packer->entries, packer->count, sizeof *packer->entries, compare_entries,

@@ -22,6 +22,8 @@ struct packer *packer_new(const struct archive_task *task, int spool_fd);
 /* A files_on_item and a files_on_data, whose data is the packer. ERROR_LIMIT, noun "archive", for too many. */
 int packer_item(void *packer, const struct files_item *item, struct error *err);
 int packer_data(void *packer, const void *bytes, size_t length, struct error *err);
+/* Writes small contents that wait for each other into the spool. */
+int packer_flush(struct packer *packer, struct error *err);
 
 /* How much of the spool is taken (holes are not), and how large the archive may become. */
 uint64_t packer_kept(const struct packer *packer);

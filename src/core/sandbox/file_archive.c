@@ -65,6 +65,12 @@ static int pack_item(void *data, const struct files_item *item, struct error *er
     return file_work_check(packing->work, err) < 0 ? -1 : packer_item(packing->packer, item, err);
 }
 
+static int charge(const struct packing *packing, struct error *err)
+{
+    return temporary_reserve(packing->spool, packer_kept(packing->packer) - packing->spool->charged,
+                             err);
+}
+
 static int pack_data(void *data, const void *bytes, size_t length, struct error *err)
 {
     struct packing *packing = data;
@@ -72,8 +78,7 @@ static int pack_data(void *data, const void *bytes, size_t length, struct error 
     if (file_work_check(packing->work, err) < 0 ||
         packer_data(packing->packer, bytes, length, err) < 0)
         return -1;
-    return temporary_reserve(packing->spool, packer_kept(packing->packer) - packing->spool->charged,
-                             err);
+    return charge(packing, err);
 }
 
 static int begin(struct file_work *work, struct sandboxes *sandboxes, const struct actor *actor,
@@ -97,7 +102,7 @@ static int collect(struct sandboxes *sandboxes, const struct actor *actor,
     packing->work = &work;
     if (files_export(work.conversation, path, maximum, pack_item, pack_data, packing, NULL, err) ==
         0)
-        return 0;
+        return packer_flush(packing->packer, err) < 0 ? -1 : charge(packing, err);
     if (error_is(err, ERROR_LIMIT) && !error_is(err, ERROR_DISK_FULL) && !err->noun)
         return error_restate(err, ERROR_TOO_LARGE, "file");
     return file_work_failed(&work, sandboxes, sandbox_id, err);
