@@ -40,7 +40,6 @@ struct batch {
 };
 
 struct file_maker {
-    unsigned mask;   // of the process: bits of modes that it takes away
     int directory;   // entered last
     bool is_entered; // the batch that is filled has it as its last one
     struct batch *filling;
@@ -60,8 +59,6 @@ struct file_maker *file_maker_new(void)
 {
     struct file_maker *maker = xnew(struct file_maker);
 
-    maker->mask = umask(0);
-    (void)umask(maker->mask);
     maker->filling = xnew(struct batch);
     lock_init(&maker->lock, LOCK_FILE_MAKER);
     lock_condition_init(&maker->changed);
@@ -85,8 +82,15 @@ int file_open_new(int directory, const char *name, unsigned mode, const char *be
     return openat(directory, beside, FRESH, mode);
 }
 
-static int make_file(const struct file_maker *maker, int directory, const struct file *file,
-                     const char *beside)
+/* What the mask, or a list of rights of the directory, has taken away. */
+static int set_mode(int fd, unsigned mode)
+{
+    struct stat info;
+
+    return fstat(fd, &info) == 0 && (info.st_mode & 07777) == mode ? 0 : fchmod(fd, mode);
+}
+
+static int make_file(int directory, const struct file *file, const char *beside)
 {
     const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
     bool is_beside;
@@ -94,8 +98,7 @@ static int make_file(const struct file_maker *maker, int directory, const struct
 
     if (fd < 0)
         return -1;
-    if ((file->mode & maker->mask && fchmod(fd, file->mode) < 0) ||
-        fd_write_all(fd, file->content, file->length) < 0 ||
+    if (set_mode(fd, file->mode) < 0 || fd_write_all(fd, file->content, file->length) < 0 ||
         (is_beside && renameat(directory, beside, directory, name) < 0)) {
         int saved = errno;
         (void)unlinkat(directory, is_beside ? beside : name, 0);
@@ -117,7 +120,7 @@ static void make_batch(struct file_maker *maker, struct batch *batch, const char
 {
     for (unsigned i = 0; i < batch->n_files; i++) {
         const struct file *file = &batch->files[i];
-        if (make_file(maker, batch->directories[file->directory], file, beside) == 0)
+        if (make_file(batch->directories[file->directory], file, beside) == 0)
             continue;
         int code = errno;
         autolock(&maker->lock);
@@ -203,11 +206,10 @@ static int tell_failure(struct file_maker *maker, struct burrow_error *err)
     return say_fail_sys(err, "write '%s'", clean);
 }
 
-/* The thread is still at the last batch: this one is made here meanwhile. */
 static void pass_on(struct file_maker *maker)
 {
     start_thread(maker);
-    if (!hand_over(maker))
+    if (!hand_over(maker)) // the thread is still at the last batch: this one is made here meanwhile
         make_batch(maker, maker->filling, maker->beside);
     maker->is_entered = false;
 }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #define MANY 2000u
 #define DIRECTORIES 40u
@@ -188,6 +189,36 @@ TEST(modes_are_those_that_were_asked_for_whatever_the_mask)
     CHECK_INT(info.st_mode & 07777, 0755);
     CHECK(fstatat(place.fd, "shut", &info, 0) == 0);
     CHECK_INT(info.st_mode & 07777, 0400);
+}
+
+/* Of a directory's own list of rights for new files, by which the mask does not count. */
+static bool give_default_rights(int directory)
+{
+    static const struct {
+        uint32_t version;
+        struct {
+            uint16_t tag, rights;
+            uint32_t id;
+        } rows[3];
+    } list = {2, {{1, 6, UINT32_MAX}, {4, 0, UINT32_MAX}, {32, 0, UINT32_MAX}}};
+
+    return fsetxattr(directory, "system.posix_acl_default", &list, sizeof list, 0) == 0;
+}
+
+TEST(modes_are_those_that_were_asked_for_whatever_the_directory_gives)
+{
+    autoplace place = place_make();
+    autofd readable = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!give_default_rights(readable))
+        SKIP("the file system of /tmp has no lists of rights");
+    struct burrow_error err = {0};
+    struct stat info;
+    autoptr(file_maker) maker = file_maker_new();
+    file_maker_enter(maker, place.fd);
+    CHECK(add(maker, "open", 0644, "x", &err) == 0);
+    CHECK(file_maker_settle(maker, &err) == 0);
+    CHECK(fstatat(place.fd, "open", &info, 0) == 0);
+    CHECK_INT(info.st_mode & 07777, 0644);
 }
 
 TEST(what_was_not_kept_or_settled_is_not_made)
