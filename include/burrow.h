@@ -48,7 +48,7 @@ extern "C" {
 
 /* The interface is the same as long as the first number is; what is added raises the second. */
 #define BURROW_API_MAJOR 1
-#define BURROW_API_MINOR 2
+#define BURROW_API_MINOR 3
 
 /* The version of the library, such as "0.1.0". */
 BURROW_API const char *burrow_version(void);
@@ -366,13 +366,37 @@ BURROW_API int burrow_ssh_relay(struct burrow_client *client, const char *sandbo
 
 /*
  * To and from a descriptor of the caller's, from where it stands. Paths are absolute. `mode` 0: as the server has it. Where reading fails in the middle,
- * the descriptor has got a part.
+ * the descriptor has got a part; where writing does, the sandbox has what it had.
  */
 BURROW_API int burrow_file_write(struct burrow_client *client, const char *sandbox,
                                  const char *path, int fd, unsigned mode, bool makes_parents,
                                  struct burrow_error *err);
 BURROW_API int burrow_file_read(struct burrow_client *client, const char *sandbox, const char *path,
                                 int fd, struct burrow_error *err);
+
+/*
+ * The same with more to say. Files may have any size: what is larger than the server takes or gives at once goes in parts, those to the sandbox into a
+ * file ".burrow-…" beside the one it becomes at the end (through a link: in place). A file that changes while it comes in parts is BURROW_CONFLICT.
+ * Of what is no regular file here, as a pipe, the server takes as much as it takes at once.
+ */
+struct burrow_transfer {
+    const char *sandbox, *path;
+    int fd;
+    unsigned mode;       /* to the sandbox */
+    bool makes_parents;  /* to the sandbox */
+    uint64_t most_bytes; /* from the sandbox: more is BURROW_LIMIT, with a status of 0; 0: any */
+    /* After some have moved; total is 0 where it is not known. May be NULL. */
+    void (*on_progress)(void *context, uint64_t done, uint64_t total);
+    void *context;
+};
+/* `bytes`: how many it were; may be NULL. */
+BURROW_API int burrow_file_send(struct burrow_client *client, const struct burrow_transfer *what,
+                                uint64_t *bytes, struct burrow_error *err);
+BURROW_API int burrow_file_fetch(struct burrow_client *client, const struct burrow_transfer *what,
+                                 uint64_t *bytes, struct burrow_error *err);
+/* How much of a file or an archive the server takes or gives at once; asked for once. */
+BURROW_API int burrow_file_limit(struct burrow_client *client, uint64_t *out,
+                                 struct burrow_error *err);
 BURROW_API int burrow_file_stat(struct burrow_client *client, const char *sandbox, const char *path,
                                 struct burrow_answer **out, struct burrow_error *err);
 BURROW_API int burrow_file_remove(struct burrow_client *client, const char *sandbox,

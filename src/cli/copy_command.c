@@ -6,10 +6,10 @@
 #include "base/mem.h"
 #include "cli/listing.h"
 #include "cli/progress_bar.h"
+#include "cli/remote_tree.h"
 #include "cli/sandbox_options.h"
 #include "cli/say.h"
 #include "cli/tar_send.h"
-#include "cli/tar_take.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,114 +118,64 @@ static int check_parents(struct copying *copying, const char *path, struct burro
 
 // ---- to the sandbox ----
 
-static void on_sent(void *context, uint64_t sent)
+static void on_progress(void *context, uint64_t done, uint64_t total)
 {
-    struct copying *copying = context;
+    struct progress *progress = &((struct copying *)context)->progress;
 
-    progress_set(&copying->progress, sent);
+    if (total)
+        progress->total = total;
+    progress_set(progress, done);
 }
 
 static int send_file(struct copying *copying, const char *path, int fd, const struct stat *info,
                      struct burrow_error *err)
 {
-    autofree char *target =
-        burrow_path("/sandboxes/%s/files?path=%s", copying->sandbox, path, NULL);
-    autofree char *whole = xasprintf("%s&mode=%04o%s", target, info->st_mode & 0777,
-                                     copying->invocation->is_strict ? "" : "&createParents=true");
-    const struct burrow_body body = {
-        .has_fd = true,
+    const struct burrow_transfer what = {
+        .sandbox = copying->sandbox,
+        .path = path,
         .fd = fd,
-        .length = S_ISREG(info->st_mode) ? (uint64_t)info->st_size : BURROW_UNTIL_END,
-        .on_progress = on_sent,
+        .mode = info->st_mode & 0777,
+        .makes_parents = !copying->invocation->is_strict,
+        .on_progress = on_progress,
         .context = copying,
     };
 
     progress_init(&copying->progress, last_part(copying->source), (uint64_t)info->st_size,
                   copying->invocation->is_json);
-    if (burrow_send(copying->invocation->client, "PUT", whole, &body, NULL, err) < 0)
+    if (burrow_file_send(copying->invocation->client, &what, &copying->bytes, err) < 0)
         return -1;
     copying->files = 1;
-    copying->bytes = S_ISREG(info->st_mode) ? (uint64_t)info->st_size : copying->progress.done;
     return 0;
 }
 
-/*
- * A tree goes in parts, each an archive of its own: while the server unpacks one, the next is read and sent. Each is larger than the one
- * before, since each costs a process of the server's. No two have a file in common, so it does not matter which is unpacked first.
- */
-#define FIRST_PART ((uint64_t)1 << 20)
-#define LARGEST_PART ((uint64_t)256 << 20)
-
-struct sending {
-    struct tar_send *tar;
-    struct copying *copying;
-    const char *local;
-    uint64_t sent; // with all parts before this one
-};
-
-static ssize_t read_sending(void *context, void *to, size_t size)
+static void on_tree_sent(void *context, uint64_t done, uint64_t total)
 {
-    struct sending *sending = context;
+    struct copying *copying = context;
 
-    return tar_send_read(sending->tar, to, size);
+    if (progress_wants_total(&copying->progress))
+        total = tar_send_total(copying->source);
+    on_progress(context, done, total);
 }
 
-static void on_sending(void *context, uint64_t sent)
+static void tell_tree(struct copying *copying, const struct remote_tree *tree)
 {
-    struct sending *sending = context;
-    struct progress *progress = &sending->copying->progress;
-
-    if (progress_wants_total(progress))
-        progress->total = tar_send_total(sending->local);
-    progress_set(progress, sending->sent + sent);
-}
-
-static int send_parts(struct sending *sending, const char *target, struct burrow_error *err)
-{
-    const struct burrow_body body = {.type = "application/x-tar",
-                                     .read = read_sending,
-                                     .on_progress = on_sending,
-                                     .context = sending};
-    struct burrow_stream *before = NULL, *part = NULL; // sent, and not answered yet
-    uint64_t bytes = FIRST_PART;
-    int result = 0;
-
-    while (result == 0 && tar_send_part(sending->tar, bytes)) {
-        result = burrow_send_ahead(sending->copying->invocation->client, "PUT", target, &body,
-                                   &part, err);
-        if (result == 0 && before)
-            result = burrow_finish(take(before), NULL, err);
-        if (result == 0)
-            before = take(part);
-        sending->sent = sending->copying->progress.done;
-        bytes = bytes < LARGEST_PART ? 4 * bytes : LARGEST_PART;
-    }
-    burrow_stream_close(part);
-    if (result < 0)
-        burrow_stream_close(before);
-    return result < 0 ? -1 : burrow_finish(before, NULL, err);
+    copying->files = tree->files;
+    copying->bytes = tree->bytes;
+    copying->refused = tree->left_out;
 }
 
 static int send_tree(struct copying *copying, const char *local, const char *path,
                      struct burrow_error *err)
 {
-    struct sending sending = {.copying = copying, .local = local};
-    autofree char *target =
-        burrow_path("/sandboxes/%s/files/archive?format=tar&path=%s", copying->sandbox, path, NULL);
+    struct remote_tree tree = {.client = copying->invocation->client,
+                               .sandbox = copying->sandbox,
+                               .path = path,
+                               .on_progress = on_tree_sent,
+                               .context = copying};
 
-    if (tar_send_new(local, NULL, NULL, &sending.tar, err) < 0)
-        return -1;
     progress_init(&copying->progress, last_part(local), 0, copying->invocation->is_json);
-    int result = send_parts(&sending, target, err);
-    if (result < 0 && err->kind == BURROW_LOCAL) {
-        int sys = err->sys;
-        errno = sys;
-        (void)say_fail_sys(err, "read '%s/%s'", local, tar_send_path(sending.tar));
-    }
-    copying->files = tar_send_files(sending.tar);
-    copying->bytes = tar_send_bytes(sending.tar);
-    copying->refused = tar_send_skipped(sending.tar);
-    tar_send_free(sending.tar);
+    int result = remote_tree_send(&tree, local, err);
+    tell_tree(copying, &tree);
     return result;
 }
 
@@ -266,51 +216,31 @@ static int upload(struct copying *copying, struct burrow_error *err)
 // ---- from the sandbox ----
 
 /* Into a file beside it first: what is there stays until all of it has come. */
-static int take_stream(struct copying *copying, struct burrow_stream *stream, int fd,
-                       const char *local, struct burrow_error *err)
-{
-    char bytes[65536];
-    ssize_t got;
-
-    while ((got = burrow_stream_read(stream, bytes, sizeof bytes, err)) > 0) {
-        for (ssize_t at = 0; at < got;) {
-            ssize_t wrote = write(fd, bytes + at, (size_t)(got - at));
-            if (wrote < 0 && errno == EINTR)
-                continue;
-            if (wrote < 0)
-                return say_fail_sys(err, "write '%s'", local);
-            at += wrote;
-        }
-        copying->bytes += (uint64_t)got;
-        progress_set(&copying->progress, copying->bytes);
-    }
-    return got < 0 ? -1 : 0;
-}
-
-static int take_file(struct copying *copying, const char *local, unsigned mode,
+static int take_file(struct copying *copying, const char *local, unsigned mode, uint64_t size,
                      struct burrow_error *err)
 {
-    autofree char *target =
-        burrow_path("/sandboxes/%s/files?path=%s", copying->sandbox, copying->path, NULL);
     autofree char *temporary = xasprintf("%s.burrow-%d", local, (int)getpid());
-    struct burrow_stream *stream = NULL;
     struct stat info;
     bool is_special =
         strcmp(local, "-") == 0 || (stat(local, &info) == 0 && !S_ISREG(info.st_mode));
-
-    if (burrow_stream_open(copying->invocation->client, "GET", target, NULL, NULL, &stream, err) <
-        0)
-        return -1;
-    int64_t length = burrow_stream_length(stream);
-    progress_init(&copying->progress, last_part(copying->path), length > 0 ? (uint64_t)length : 0,
-                  copying->invocation->is_json);
     autofd fd = strcmp(local, "-") == 0 ? dup(STDOUT_FILENO)
                 : is_special            ? open(local, O_WRONLY | O_CLOEXEC)
                              : open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int result = fd < 0 ? say_fail_sys(err, "write '%s'", local)
-                        : take_stream(copying, stream, fd, local, err);
-    burrow_stream_close(stream);
-    if (is_special || fd < 0)
+    const struct burrow_transfer what = {.sandbox = copying->sandbox,
+                                         .path = copying->path,
+                                         .fd = fd,
+                                         .on_progress = on_progress,
+                                         .context = copying};
+
+    if (fd < 0)
+        return say_fail_sys(err, "write '%s'", local);
+    progress_init(&copying->progress, last_part(copying->path), size, copying->invocation->is_json);
+    int result = burrow_file_fetch(copying->invocation->client, &what, &copying->bytes, err);
+    if (result < 0 && err->kind == BURROW_LOCAL && err->sys) {
+        errno = err->sys;
+        (void)say_fail_sys(err, "write '%s'", local);
+    }
+    if (is_special)
         return result;
     if (result == 0 &&
         (fchmod(fd, mode) < 0 || close(take_fd(fd)) < 0 || rename(temporary, local) < 0))
@@ -322,37 +252,22 @@ static int take_file(struct copying *copying, const char *local, unsigned mode,
 
 static int take_tree(struct copying *copying, const char *local, struct burrow_error *err)
 {
-    autofree char *target = burrow_path("/sandboxes/%s/files/archive?format=tar&path=%s",
-                                        copying->sandbox, copying->path, NULL);
-    struct burrow_stream *stream = NULL;
-    char bytes[65536];
-    ssize_t got = 0;
+    struct remote_tree tree = {.client = copying->invocation->client,
+                               .sandbox = copying->sandbox,
+                               .path = copying->path,
+                               .most_bytes = UINT64_MAX,
+                               .most_entries = UINT64_MAX,
+                               .on_progress = on_progress,
+                               .context = copying};
 
     if (mkdir(local, 0755) < 0 && errno != EEXIST)
         return say_fail_sys(err, "make the directory '%s'", local);
     autofd directory = open(local, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
         return say_fail_sys(err, "open the directory '%s'", local);
-    if (burrow_stream_open(copying->invocation->client, "GET", target, NULL, NULL, &stream, err) <
-        0)
-        return -1;
-    struct tar_take *tar = tar_take_new(directory, 0);
-    int64_t length = burrow_stream_length(stream);
-    uint64_t done = 0;
-    progress_init(&copying->progress, last_part(copying->path), length > 0 ? (uint64_t)length : 0,
-                  copying->invocation->is_json);
-    int result = 0;
-    while (result == 0 && (got = burrow_stream_read(stream, bytes, sizeof bytes, err)) > 0) {
-        result = tar_take_bytes(tar, bytes, (size_t)got, err);
-        progress_set(&copying->progress, done += (uint64_t)got);
-    }
-    if (result == 0)
-        result = got < 0 ? -1 : tar_take_end(tar, err);
-    copying->files = tar_take_files(tar);
-    copying->bytes = tar_take_bytes_written(tar);
-    copying->refused = tar_take_refused(tar);
-    tar_take_free(tar);
-    burrow_stream_close(stream);
+    progress_init(&copying->progress, last_part(copying->path), 0, copying->invocation->is_json);
+    int result = remote_tree_take(&tree, directory, err);
+    tell_tree(copying, &tree);
     return result;
 }
 
@@ -391,7 +306,8 @@ static int download(struct copying *copying, struct burrow_error *err)
     if (is_tree)
         return take_tree(copying, local, err);
     copying->files = 1;
-    return take_file(copying, local, mode ? (unsigned)strtoul(mode, NULL, 8) & 0777 : 0644, err);
+    return take_file(copying, local, mode ? (unsigned)strtoul(mode, NULL, 8) & 0777 : 0644,
+                     (uint64_t)burrow_integer(burrow_get(value, "sizeBytes"), 0), err);
 }
 
 // ---- the command ----

@@ -369,7 +369,10 @@ static const char *const upload_examples[] = {
     "that\n"                                                                                       \
     "is there gets the copy in it. What comes from a sandbox is written below the chosen place "   \
     "only;\n"                                                                                      \
-    "links that lead out of it are left out, and counted. '-' is standard input or output."
+    "links that lead out of it are left out, and counted. Files and directories may have any "     \
+    "size;\n"                                                                                      \
+    "what there was of a file stays until all of the new one has come. '-' is standard input or\n" \
+    "output."
 
 const struct cli_command file_commands[] = {
     {"fs", "cp copy", "SOURCE DESTINATION", "copy files to a sandbox, or from it", COPY_TEXT,

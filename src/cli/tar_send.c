@@ -34,6 +34,9 @@ struct tar_send {
     char path[4096]; // below the directory; "" is itself
     bool (*wants)(void *context, const char *path, bool is_directory);
     void *context;
+    uint64_t large_bytes; // files with more are told
+    void (*on_large)(void *context, const char *path);
+    void *large_context;
     struct buffer pending; // headers and padding, from `at` on
     size_t at;
     int fd; // of the file that is being sent
@@ -59,6 +62,14 @@ int tar_send_new(const char *directory,
     tar->levels[tar->depth++].dir = dir;
     *out = tar;
     return 0;
+}
+
+void tar_send_leave_out(struct tar_send *tar, uint64_t bytes,
+                        void (*on_large)(void *context, const char *path), void *context)
+{
+    tar->large_bytes = bytes;
+    tar->on_large = on_large;
+    tar->large_context = context;
 }
 
 void tar_send_free(struct tar_send *tar)
@@ -189,6 +200,11 @@ static int send_file(struct tar_send *tar, int parent, const char *name)
     if (!S_ISREG(info.st_mode)) { // something else meanwhile
         closep(&tar->fd);
         tar->skipped++;
+        return 0;
+    }
+    if (tar->on_large && (uint64_t)info.st_size > tar->large_bytes) {
+        closep(&tar->fd);
+        tar->on_large(tar->large_context, tar->path);
         return 0;
     }
     add_entry(tar, tar->path, "", '0', &info, (uint64_t)info.st_size);

@@ -18,6 +18,9 @@ int tar_send_new(const char *directory,
                  bool (*wants)(void *context, const char *path, bool is_directory), void *context,
                  struct tar_send **out, struct burrow_error *err);
 void tar_send_free(struct tar_send *tar);
+/* Files with more than so many bytes are told to on_large, and left out. */
+void tar_send_leave_out(struct tar_send *tar, uint64_t bytes,
+                        void (*on_large)(void *context, const char *path), void *context);
 /* The next bytes; 0 at the end, -1 with errno. */
 ssize_t tar_send_read(struct tar_send *tar, void *to, size_t size);
 /* The next part: tar_send_read begins a new archive with what is left, and ends it with the entry by which it has this many bytes (0: with the

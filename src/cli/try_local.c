@@ -4,11 +4,11 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "cli/entry_maker.h"
 #include "cli/listing.h"
+#include "cli/remote_tree.h"
 #include "cli/sandbox_options.h"
 #include "cli/say.h"
-#include "cli/tar_send.h"
-#include "cli/tar_take.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,23 +34,12 @@ static const char *directory_of(const struct trial *trial)
 
 // ---- there ----
 
-static ssize_t read_tar(void *context, void *to, size_t size)
-{
-    return tar_send_read(context, to, size);
-}
-
 static int send_copy(struct trial *trial, struct burrow_error *err)
 {
-    autofree char *target =
-        burrow_path("/sandboxes/%s/files/archive?format=tar&path=%s", trial->sandbox, PLACE, NULL);
-    struct tar_send *tar = NULL;
+    struct remote_tree tree = {
+        .client = trial->invocation->client, .sandbox = trial->sandbox, .path = PLACE};
 
-    if (tar_send_new(directory_of(trial), NULL, NULL, &tar, err) < 0)
-        return -1;
-    const struct burrow_body body = {.type = "application/x-tar", .read = read_tar, .context = tar};
-    int result = burrow_send(trial->invocation->client, "PUT", target, &body, NULL, err);
-    tar_send_free(tar);
-    return result;
+    return remote_tree_send(&tree, directory_of(trial), err);
 }
 
 static int begin(struct trial *trial, struct burrow_error *err)
@@ -74,31 +63,20 @@ static int begin(struct trial *trial, struct burrow_error *err)
 
 // ---- and back ----
 
-static int take_bytes(struct trial *trial, struct burrow_stream *stream, struct tar_take *tar,
-                      struct burrow_error *err)
-{
-    uint64_t most = trial_most_bytes(trial);
-    char bytes[65536], text[SAY_TEXT];
-    ssize_t got;
-
-    while ((got = burrow_stream_read(stream, bytes, sizeof bytes, err)) > 0) {
-        if (tar_take_bytes(tar, bytes, (size_t)got, err) < 0)
-            return -1;
-        if (tar_take_bytes_written(tar) > most || tar_take_entries(tar) > TREE_MOST_ENTRIES)
-            return say_fail(err, BURROW_LIMIT,
-                            "the copy has become more than %s, or %d files: nothing was applied; "
-                            "--limit allows more",
-                            say_size((int64_t)most, text), TREE_MOST_ENTRIES);
-    }
-    return got < 0 ? -1 : tar_take_end(tar, err);
-}
-
 static int take_back(struct trial *trial, struct burrow_error *err)
 {
     const char *top = getenv("TMPDIR");
-    autofree char *target =
-        burrow_path("/sandboxes/%s/files/archive?format=tar&path=%s", trial->sandbox, PLACE, NULL);
-    struct burrow_stream *stream = NULL;
+    uint64_t most = trial_most_bytes(trial);
+    char size[SAY_TEXT];
+    autofree char *too_much = xasprintf("the copy has become more than %s, or %d files: nothing "
+                                        "was applied; --limit allows more",
+                                        say_size((int64_t)most, size), TREE_MOST_ENTRIES);
+    struct remote_tree tree = {.client = trial->invocation->client,
+                               .sandbox = trial->sandbox,
+                               .path = PLACE,
+                               .most_bytes = most,
+                               .most_entries = TREE_MOST_ENTRIES,
+                               .too_much = too_much};
 
     trial->staging = xasprintf("%s/burrow-try-XXXXXX", top && *top == '/' ? top : "/tmp");
     if (!mkdtemp(trial->staging)) {
@@ -108,13 +86,8 @@ static int take_back(struct trial *trial, struct burrow_error *err)
     trial->staged = open(trial->staging, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (trial->staged < 0)
         return say_fail_sys(err, "open '%s'", trial->staging);
-    if (burrow_stream_open(trial->invocation->client, "GET", target, NULL, NULL, &stream, err) < 0)
-        return -1;
-    struct tar_take *tar = tar_take_new(trial->staged, 0);
-    int result = take_bytes(trial, stream, tar, err);
-    trial->left_out += tar_take_refused(tar);
-    tar_take_free(tar);
-    burrow_stream_close(stream);
+    int result = remote_tree_take(&tree, trial->staged, err);
+    trial->left_out += tree.left_out;
     return result;
 }
 
@@ -129,7 +102,7 @@ static bool leads_outside(const struct trial *trial, const struct tree_entry *en
     if (length < 0)
         return false;
     target[length] = '\0';
-    return !tar_take_link_stays(entry->path, target);
+    return !entry_link_stays(entry->path, target);
 }
 
 static void add_change(struct trial *trial, const struct tree_entry *before,

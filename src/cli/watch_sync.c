@@ -4,10 +4,11 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "cli/entry_maker.h"
 #include "cli/listing.h"
 #include "cli/remote_file.h"
+#include "cli/remote_tree.h"
 #include "cli/say.h"
-#include "cli/tar_take.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -174,7 +175,7 @@ static int look_there(struct sync *sync, const char *path, struct other *other,
     other->entry.size = (uint64_t)burrow_integer(burrow_get(value, "sizeBytes"), 0);
     if (kind && strcmp(kind, "directory") == 0) {
         other->entry.kind = TREE_DIRECTORY;
-    } else if (kind && strcmp(kind, "link") == 0 && target && tar_take_link_stays(path, target)) {
+    } else if (kind && strcmp(kind, "link") == 0 && target && entry_link_stays(path, target)) {
         other->entry.kind = TREE_LINK;
         other->entry.mode = 0;
         take_target(target, other);
@@ -226,6 +227,16 @@ static ssize_t read_sending(void *context, void *to, size_t size)
     return got;
 }
 
+/* What is sent in parts has no version: it is compared when the sandbox tells of it. */
+static int send_in_parts(struct sync *sync, const char *path, int fd, unsigned mode,
+                         struct burrow_error *err)
+{
+    const struct burrow_transfer what = {
+        .sandbox = sync->sandbox, .path = path, .fd = fd, .mode = mode, .makes_parents = true};
+
+    return burrow_file_send(sync->client, &what, NULL, err);
+}
+
 /* *version is left alone where the file was not sent as it was seen. */
 static int send_file(struct sync *sync, const char *path, const struct tree_entry *here,
                      uint64_t *version, struct burrow_error *err)
@@ -239,9 +250,14 @@ static int send_file(struct sync *sync, const char *path, const struct tree_entr
     const struct burrow_body body = {.read = read_sending, .context = &sending};
     autoanswer answer = NULL;
     char digest[SHA256_TEXT];
+    uint64_t limit;
 
     if (fd < 0)
         return 0; // it went meanwhile
+    if (burrow_file_limit(sync->client, &limit, err) < 0)
+        return -1;
+    if (here->size > limit)
+        return send_in_parts(sync, whole, fd, here->mode, err);
     sha256_init(&sending.sha);
     if (burrow_send(sync->client, "PUT", with_mode, &body, &answer, err) < 0)
         return -1;
@@ -359,7 +375,7 @@ static bool leads_outside(const struct sync *sync, const char *path, const struc
 
     return here->kind == TREE_LINK &&
            local_tree_target(sync->root, path, target, sizeof target) == 0 &&
-           !tar_take_link_stays(path, target);
+           !entry_link_stays(path, target);
 }
 
 static int settle(struct sync *sync, const char *path, const struct tree_entry *here,
@@ -432,29 +448,16 @@ static int settle_dirty(struct sync *sync, struct burrow_error *err)
 
 static int stage(struct sync *sync, int staged, struct burrow_error *err)
 {
-    autofree char *target = burrow_path("/sandboxes/%s/files/archive?format=tar&path=%s",
-                                        sync->sandbox, sync->path, NULL);
-    struct burrow_stream *stream = NULL;
-    char bytes[65536];
-    ssize_t got = 0;
+    autofree char *too_much = xasprintf(
+        "the sandbox has more than --limit allows, or more than %d files", SYNC_MOST_ENTRIES);
+    struct remote_tree tree = {.client = sync->client,
+                               .sandbox = sync->sandbox,
+                               .path = sync->path,
+                               .most_bytes = sync->most_bytes,
+                               .most_entries = SYNC_MOST_ENTRIES,
+                               .too_much = too_much};
 
-    if (burrow_stream_open(sync->client, "GET", target, NULL, NULL, &stream, err) < 0)
-        return -1;
-    struct tar_take *tar = tar_take_new(staged, 0);
-    int result = 0;
-    while (result == 0 && (got = burrow_stream_read(stream, bytes, sizeof bytes, err)) > 0) {
-        result = tar_take_bytes(tar, bytes, (size_t)got, err);
-        if (result == 0 && (tar_take_bytes_written(tar) > sync->most_bytes ||
-                            tar_take_entries(tar) > SYNC_MOST_ENTRIES))
-            result = say_fail(err, BURROW_LIMIT,
-                              "the sandbox has more than --limit allows, or more than %d files",
-                              SYNC_MOST_ENTRIES);
-    }
-    if (result == 0)
-        result = got < 0 ? -1 : tar_take_end(tar, err);
-    tar_take_free(tar);
-    burrow_stream_close(stream);
-    return result;
+    return remote_tree_take(&tree, staged, err);
 }
 
 static int settle_trees(struct sync *sync, const struct local_tree *here,

@@ -297,21 +297,23 @@ static int send_pieces(struct burrow_client *client, struct wire *wire,
     }
 }
 
-static int send_request(struct burrow_client *client, struct wire *wire, const char *method,
-                        const char *path, const char *accept, const struct burrow_body *body,
-                        struct burrow_error *err)
+static int send_request(struct burrow_client *client, struct wire *wire,
+                        const struct client_request *request, struct burrow_error *err)
 {
+    const struct burrow_body *body = request->body;
     struct error error = {0};
     autobuffer head = {0};
     bool has_body = body && (body->data || body->has_fd || body->read);
 
-    if (client_write_head(client, method, path, accept, &head, err) < 0 ||
+    if (client_write_head(client, request->method, request->path, request->accept, &head, err) <
+            0 ||
         (has_body && add_body_head(body, &head, err) < 0))
         return -1;
-    if (!has_body && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 &&
+    if (!has_body && strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0 &&
         buffer_add_text(&head, "Content-Length: 0\r\n", &error) < 0)
         return client_fail_from(err, BURROW_LOCAL, &error);
-    if (buffer_add_text(&head, "\r\n", &error) < 0 ||
+    if ((request->headers && buffer_add_text(&head, request->headers, &error) < 0) ||
+        buffer_add_text(&head, "\r\n", &error) < 0 ||
         (has_body && body->data && buffer_add(&head, body->data, body->length, &error) < 0))
         return client_fail_from(err, BURROW_LOCAL, &error);
     if (wire_send(wire, &client->patience, head.data, head.length, err) < 0)
@@ -417,18 +419,17 @@ int client_read_head(struct burrow_stream *stream, struct burrow_error *err)
     return 0;
 }
 
-int client_send(struct burrow_client *client, const char *method, const char *path,
-                const char *accept, const struct burrow_body *body, struct burrow_stream **out,
-                struct burrow_error *err)
+int client_send(struct burrow_client *client, const struct client_request *request,
+                struct burrow_stream **out, struct burrow_error *err)
 {
     struct burrow_stream *stream = xnew(struct burrow_stream);
     struct burrow_error answer;
 
     stream->client = client;
-    reply_reader_init(&stream->reader, strcmp(method, "HEAD") == 0);
+    reply_reader_init(&stream->reader, strcmp(request->method, "HEAD") == 0);
     int result = client_connect(client, &stream->wire, err);
     if (result == 0)
-        result = send_request(client, stream->wire, method, path, accept, body, err);
+        result = send_request(client, stream->wire, request, err);
     // a server that refuses early answers, and then reads no more
     if (result < 0 && stream->wire && err->kind == BURROW_BROKEN &&
         client_read_head(stream, &answer) < 0 && answer.status)
@@ -441,13 +442,12 @@ int client_send(struct burrow_client *client, const char *method, const char *pa
     return 0;
 }
 
-int client_begin(struct burrow_client *client, const char *method, const char *path,
-                 const char *accept, const struct burrow_body *body, struct burrow_stream **out,
-                 struct burrow_error *err)
+int client_begin(struct burrow_client *client, const struct client_request *request,
+                 struct burrow_stream **out, struct burrow_error *err)
 {
     struct burrow_stream *stream = NULL;
 
-    if (client_send(client, method, path, accept, body, &stream, err) < 0)
+    if (client_send(client, request, &stream, err) < 0)
         return -1;
     if (client_read_head(stream, err) < 0) {
         burrow_stream_close(stream);

@@ -15,7 +15,8 @@ struct burrow_client {
     char *url, *api_key, *tls_program, *ca_file, *user_agent;
     struct wire_target target;
     struct wire_patience patience;
-    struct wire *idle; // of a request before; or NULL
+    struct wire *idle;         // of a request before; or NULL
+    uint64_t file_limit_bytes; // what the server takes or gives of a file at once; 0: not asked yet
 };
 
 /* An answer that is being read. */
@@ -31,15 +32,20 @@ struct burrow_stream {
     size_t piece_length;
 };
 
+struct client_request {
+    const char *method, *path;
+    const char *accept;  // NULL: JSON
+    const char *headers; // more lines, each with its end; NULL: none
+    const struct burrow_body *body;
+};
+
 /* Sends a request and reads the head of its answer; a status from 400 on is a failure, with the server's own words. */
-int client_begin(struct burrow_client *client, const char *method, const char *path,
-                 const char *accept, const struct burrow_body *body, struct burrow_stream **out,
-                 struct burrow_error *err);
+int client_begin(struct burrow_client *client, const struct client_request *request,
+                 struct burrow_stream **out, struct burrow_error *err);
 
 /* Its two halves: the answer's head is not read by the first. */
-int client_send(struct burrow_client *client, const char *method, const char *path,
-                const char *accept, const struct burrow_body *body, struct burrow_stream **out,
-                struct burrow_error *err);
+int client_send(struct burrow_client *client, const struct client_request *request,
+                struct burrow_stream **out, struct burrow_error *err);
 int client_read_head(struct burrow_stream *stream, struct burrow_error *err);
 
 /* A connection: that of a request before, or a new one. */

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sandboxes, their files and snapshots; lists of anything; see burrow.h. */
+/* Sandboxes and their snapshots; lists of anything; see burrow.h. */
 #include "client/client_impl.h"
 
 #include "base/auto.h"
-#include "base/fd.h"
 #include "base/mem.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 int client_copy_id(const struct burrow_value *map, const char *name, char out[BURROW_ID],
                    struct burrow_error *err)
@@ -179,84 +176,6 @@ int burrow_list(struct burrow_client *client, const char *path, uint64_t most,
             break;
     }
     return result < 0 ? -1 : 0;
-}
-
-// ---- files ----
-
-int burrow_file_write(struct burrow_client *client, const char *sandbox, const char *path, int fd,
-                      unsigned mode, bool makes_parents, struct burrow_error *err)
-{
-    struct stat info;
-    char octal[16];
-
-    if (fstat(fd, &info) < 0)
-        return client_fail_sys(err, BURROW_LOCAL, "read what is to be sent");
-    const struct burrow_body body = {
-        .has_fd = true,
-        .fd = fd,
-        .length = S_ISREG(info.st_mode) ? (uint64_t)info.st_size : BURROW_UNTIL_END,
-    };
-    (void)snprintf(octal, sizeof octal, "&mode=%04o", mode & 07777);
-    autofree char *target = burrow_path("/sandboxes/%s/files?path=%s", sandbox, path, NULL);
-    autofree char *whole =
-        xasprintf("%s%s%s", target, mode ? octal : "", makes_parents ? "&createParents=true" : "");
-    return burrow_send(client, "PUT", whole, &body, NULL, err);
-}
-
-int burrow_file_read(struct burrow_client *client, const char *sandbox, const char *path, int fd,
-                     struct burrow_error *err)
-{
-    autofree char *target = burrow_path("/sandboxes/%s/files?path=%s", sandbox, path, NULL);
-    struct burrow_stream *stream = NULL;
-    char bytes[16384];
-    ssize_t got = 0;
-
-    if (burrow_stream_open(client, "GET", target, NULL, NULL, &stream, err) < 0)
-        return -1;
-    while ((got = burrow_stream_read(stream, bytes, sizeof bytes, err)) > 0) {
-        if (fd_write_all(fd, bytes, (size_t)got) < 0) {
-            got = client_fail_sys(err, BURROW_LOCAL, "write what was read");
-            break;
-        }
-    }
-    burrow_stream_close(stream);
-    return got < 0 ? -1 : 0;
-}
-
-int burrow_file_stat(struct burrow_client *client, const char *sandbox, const char *path,
-                     struct burrow_answer **out, struct burrow_error *err)
-{
-    autofree char *target = burrow_path("/sandboxes/%s/files/stat?path=%s", sandbox, path, NULL);
-
-    return burrow_ask(client, "GET", target, NULL, out, err);
-}
-
-int burrow_file_remove(struct burrow_client *client, const char *sandbox, const char *path,
-                       bool is_recursive, struct burrow_error *err)
-{
-    autofree char *target = burrow_path("/sandboxes/%s/files?path=%s&recursive=%s", sandbox, path,
-                                        is_recursive ? "true" : "false", NULL);
-
-    return burrow_ask(client, "DELETE", target, NULL, NULL, err);
-}
-
-int burrow_directory_make(struct burrow_client *client, const char *sandbox, const char *path,
-                          bool makes_parents, struct burrow_error *err)
-{
-    autofree char *target = burrow_path("/sandboxes/%s/files/mkdir", sandbox, NULL);
-    autobuffer text = {0};
-    struct json_writer json;
-    struct error error = {0};
-
-    json_writer_init(&json, &text);
-    json_map_begin(&json);
-    write_text(&json, "path", path);
-    json_key(&json, "createParents");
-    json_bool(&json, makes_parents);
-    json_map_end(&json);
-    if (json_writer_finish(&json, &error) < 0)
-        return client_fail_from(err, BURROW_LOCAL, &error);
-    return burrow_ask(client, "POST", target, text.data, NULL, err);
 }
 
 // ---- snapshots ----

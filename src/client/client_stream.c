@@ -20,7 +20,10 @@ int burrow_stream_open(struct burrow_client *client, const char *method, const c
                        const char *accept, const struct burrow_body *body,
                        struct burrow_stream **out, struct burrow_error *err)
 {
-    return client_begin(client, method, path, accept ? accept : "*/*", body, out, err);
+    const struct client_request request = {
+        .method = method, .path = path, .accept = accept ? accept : "*/*", .body = body};
+
+    return client_begin(client, &request, out, err);
 }
 
 /* A connection whose answer was read to its end serves the next request. */
@@ -171,7 +174,9 @@ int burrow_send_ahead(struct burrow_client *client, const char *method, const ch
                       const struct burrow_body *body, struct burrow_stream **out,
                       struct burrow_error *err)
 {
-    return client_send(client, method, path, NULL, body, out, err);
+    const struct client_request request = {.method = method, .path = path, .body = body};
+
+    return client_send(client, &request, out, err);
 }
 
 int burrow_finish(struct burrow_stream *stream, struct burrow_answer **out,

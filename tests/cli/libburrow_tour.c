@@ -50,6 +50,33 @@ static int refuse_item(void *context, const struct burrow_value *item, struct bu
     return -1;
 }
 
+static void on_progress(void *context, uint64_t done, uint64_t total)
+{
+    *(uint64_t *)context = done;
+    WANT(total == 6);
+}
+
+static void transfers(struct burrow_client *client, const char *sandbox, int in, int out)
+{
+    struct burrow_transfer what = {.sandbox = sandbox,
+                                   .path = "/tour/new/f",
+                                   .fd = in,
+                                   .makes_parents = true,
+                                   .on_progress = on_progress};
+    uint64_t limit = 0, bytes = 0, seen = 0;
+
+    what.context = &seen;
+    WANT(burrow_file_limit(client, &limit, &err) == 0 && limit == 1 << 30);
+    WANT(lseek(in, 0, SEEK_SET) == 0 && burrow_file_send(client, &what, &bytes, &err) == 0 &&
+         bytes == 6 && seen == 6);
+    what.fd = out;
+    seen = 0;
+    WANT(burrow_file_fetch(client, &what, &bytes, &err) == 0 && bytes == 6 && seen == 6);
+    what.most_bytes = 5;
+    WANT(burrow_file_fetch(client, &what, &bytes, &err) < 0 && err.kind == BURROW_LIMIT &&
+         err.status == 0);
+}
+
 static void files(struct burrow_client *client, const char *sandbox)
 {
     int in = memfd_create("in", MFD_CLOEXEC), out = memfd_create("out", MFD_CLOEXEC);
@@ -65,6 +92,7 @@ static void files(struct burrow_client *client, const char *sandbox)
     WANT(burrow_integer(burrow_get(burrow_answer_value(answer), "sizeBytes"), -1) == 6);
     WANT(strcmp(burrow_text(burrow_get(burrow_answer_value(answer), "mode")), "0640") == 0);
     burrow_answer_free(answer);
+    transfers(client, sandbox, in, out);
     WANT(burrow_file_remove(client, sandbox, "/tour/nothing", false, &err) < 0);
     WANT(err.kind == BURROW_NOT_FOUND && err.status == 404 && *err.text && *err.request_id);
     WANT(burrow_file_remove(client, sandbox, "/tour", true, &err) == 0);

@@ -314,6 +314,69 @@ def test_links_lead_nowhere_else_by_way_of_each_other(against, tmp_path):
     assert all(path.resolve().is_relative_to(tree) for path in paths.values())
 
 
+def listing_of(*items):
+    return http(json.dumps({"items": list(items)}).encode())
+
+
+def too_large_then(list_of, file=b"xxx"):
+    """A server whose directories are too large for archives: it is asked for a list of each, and for each file."""
+    def answer(head):
+        path = head.split(b"path=")[-1].split(b" ")[0].split(b"&")[0].decode()
+        if b"/stat?" in head:
+            return http(json.dumps({"kind": "directory", "mode": "0755", "path": "/x"}).encode())
+        if b"/files/archive?" in head:
+            return http(json.dumps({"code": "too_large", "detail": "too large"}).encode(), status="413 Content Too Large", type="application/problem+json")
+        return list_of(path) if b"/files/list?" in head else http(file, type="application/octet-stream")
+    return answer
+
+
+def test_a_listing_writes_nowhere_else(against, tmp_path):
+    tree = tmp_path / "tree"
+    names = ["../out", "/abs", "a/b", ".", "..", "", "a" * 300, "good"]
+    items = [{"path": name, "kind": kind, "mode": "0644", "target": "t", "sizeBytes": 3} for name in names for kind in ("file", "directory", "link", "odd")]
+    items += [{"path": "up", "kind": "link", "target": ".."}, {"path": "abs", "kind": "link", "target": "/etc/passwd"}, {"path": "set", "kind": "file", "mode": "6755"}]
+    code, out, error = against(too_large_then(lambda path: listing_of(*items) if path.endswith("x/.") else listing_of()), "fs", "cp", "-r", "box:/x/.", tree)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["err", "out", "tree"], (out, error)
+    assert code != 0 and sorted(path.name for path in tree.iterdir()) == ["good"]  # which cannot be file and directory
+    items = [item for item in items if item["path"] != "good" or item["kind"] == "file"]
+    code, out, error = against(too_large_then(lambda path: listing_of(*items)), "fs", "cp", "-r", "box:/x/.", tree)
+    assert code == 0 and sorted(path.name for path in tree.iterdir()) == ["good", "set"] and (tree / "set").stat().st_mode & 0o7777 == 0o755, error
+    assert b"entries were left out" in error
+
+
+def test_directories_in_each_other_without_end_are_left(against, tmp_path):
+    inner = listing_of({"path": "d", "kind": "directory", "mode": "0755"})
+    code, _, error = against(too_large_then(lambda path: inner), "fs", "cp", "-r", "box:/x/.", tmp_path / "tree")
+    assert code != 0 and b"deep" in error, error
+
+
+def test_parts_of_a_file_are_what_was_asked_for(against, tmp_path):
+    """Whatever the server gives for a part: more, less, all of it, or something else, none of it is taken for the file."""
+    refusal = http(json.dumps({"code": "too_large", "detail": "too large"}).encode(), status="413 Content Too Large", type="application/problem+json")
+
+    def answer(part, etag='"1"'):
+        def of(head):
+            if b"/system/limits" in head:
+                return http(b'{"fileBytes": 100}')
+            if b"/stat?" in head:
+                return http(json.dumps({"kind": "file", "mode": "0644", "path": "/x", "sizeBytes": 250, "etag": etag}).encode())
+            asked = next((line for line in head.decode().split("\r\n") if line.startswith("Range: bytes=")), None)
+            if not asked:
+                return refusal
+            assert "\r\nEvil" not in head.decode()
+            first, last = map(int, asked.split("=")[1].split("-"))
+            return http(part(first, last), status="206 Partial Content", type="application/octet-stream")
+        return of
+    right = bytes(range(250))
+    code, out, _ = against(answer(lambda first, last: right[first:last + 1]), "fs", "cp", "box:/x", "-")
+    assert code == 0 and out == right
+    for wrong in (lambda first, last: right[first:last + 2], lambda first, last: right[first:last], lambda first, last: right, lambda first, last: b""):
+        code, _, error = against(answer(wrong), "fs", "cp", "box:/x", tmp_path / "file")
+        assert code != 0 and not (tmp_path / "file").exists() and not list(tmp_path.glob("file.*")), error
+    code, _, _ = against(answer(lambda first, last: right[first:last + 1], etag='"1"\r\nEvil: 1'), "fs", "cp", "box:/x", tmp_path / "file")
+    assert code == 0
+
+
 # ---- words that programs on this machine get ----
 
 @pytest.mark.parametrize("id", ["x\n    ProxyCommand touch {owned}", "-oKnownHostsCommand=/usr/bin/touch {owned}", "", "x y"])

@@ -102,7 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(mkdirat(top, "above", 0700) == 0 && mkdirat(top, ROOT, 0700) == 0);
     place_put("above/kept", "kept", 4);
     autofd root = openat(top, ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct tar_take *tar = tar_take_new(root, 0);
+    struct entry_maker *maker = entry_maker_new(root);
+    struct tar_take *tar = tar_take_new(maker);
     for (size_t at = 0; at < archive.length; at += piece) {
         size_t rest = archive.length - at;
         if (tar_take_bytes(tar, archive.data + at, rest < piece ? rest : piece, &err) < 0)
@@ -110,6 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     (void)tar_take_end(tar, &err);
     tar_take_free(tar);
+    entry_maker_free(maker);
     check(root, root, "");
     struct stat kept;
     assert(fstatat(top, "above/kept", &kept, AT_SYMLINK_NOFOLLOW) == 0 && kept.st_size == 4 &&

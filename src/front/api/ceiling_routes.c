@@ -46,6 +46,8 @@ static const struct answer_field ceiling_fields[] = {
      .help = "the longest that one can ask for; 0 is any; likewise the next two"},
     {"executionTimeoutMs", ANSWER_INTEGER, AT(ceilings.execution_timeout_ms)},
     {"lifetimeMs", ANSWER_INTEGER, AT(ceilings.lifetime_ms)},
+    {"fileBytes", ANSWER_INTEGER, AT(file_limit_bytes), .is_needed = true,
+     .help = "of one file or archive that is read or written in one request"},
     {"server", ANSWER_MAP, 0, .is_needed = true, .fields = together_fields,
      .help = "the most that all sandboxes, or all organisations, can have together"},
     {"organisation", ANSWER_MAP, AT(ceilings.organisation), .is_needed = true,
