@@ -298,6 +298,8 @@ class Slow(threading.Thread):
                     if b"/stat?" in head:
                         is_sent = not re.search(rb"path=(%2F|/)x", head)  # what is to be sent is not there yet
                         self.answer(peer, b'{"title": "none"}' if is_sent else self.STAT, status="404 Not Found" if is_sent else "200 OK")
+                    elif b"/system/limits" in head:
+                        self.answer(peer, b'{"fileBytes": 1073741824}')
                     elif method == b"POST" and b"/import" not in head:
                         self.answer(peer, b'{"id": "snp_x"}')
                     else:
