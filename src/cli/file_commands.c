@@ -67,6 +67,9 @@ static int on_file(void *context, const struct burrow_value *item, struct burrow
         autofree char *target = say_clean(value_text(item, "target"));
         mode_text(kind, value_text(item, "mode"), mode);
         autofree char *time = say_clean(value_text(item, "modifiedAt"));
+        char *middle = strchr(time, 'T');
+        if (middle)
+            *middle = ' ';
         (void)printf("%s %5lld %5lld %10s  %.19s  ", mode,
                      (long long)burrow_integer(burrow_get(item, "uid"), 0),
                      (long long)burrow_integer(burrow_get(item, "gid"), 0),
@@ -82,6 +85,21 @@ static int on_file(void *context, const struct burrow_value *item, struct burrow
                                                  : 0;
 }
 
+/* What is no directory, as ls has it: itself. */
+static int list_file(struct invocation *invocation, const char *sandbox, const char *path,
+                     struct file_listing *listing, struct burrow_error *err)
+{
+    autofree char *target =
+        burrow_path("/sandboxes/%s/files/stat?follow=false&path=%s", sandbox, path, NULL);
+    struct burrow_error failure;
+    autoanswer answer = NULL;
+
+    if (burrow_ask(invocation->client, "GET", target, NULL, &answer, &failure) < 0 ||
+        strcmp(value_text(burrow_answer_value(answer), "kind"), "directory") == 0)
+        return -1;
+    return on_file(listing, burrow_answer_value(answer), err);
+}
+
 /* SANDBOX:PATH does too, as everywhere else that both are named. */
 int file_commands_list(struct invocation *invocation, struct burrow_error *err)
 {
@@ -92,14 +110,15 @@ int file_commands_list(struct invocation *invocation, struct burrow_error *err)
               : xstrdup(invocation->operands[0]);
     struct file_listing listing = {
         .is_long = invocation->is_long, .is_json = invocation->is_json, .is_first = true};
+    if (!path)
+        path = colon && colon[1] ? colon + 1 : ".";
     autofree char *target =
-        burrow_path("/sandboxes/%s/files/list?limit=1000&path=%s&recursive=%s", sandbox,
-                    path                ? path
-                    : colon && colon[1] ? colon + 1
-                                        : ".",
+        burrow_path("/sandboxes/%s/files/list?limit=1000&path=%s&recursive=%s", sandbox, path,
                     invocation->is_recursive ? "true" : "false", NULL);
 
     int result = burrow_list(invocation->client, target, 0, on_file, &listing, err);
+    if (result < 0 && err->status == 409 && listing.is_first)
+        result = list_file(invocation, sandbox, path, &listing, err);
     if (invocation->is_json && result == 0)
         (void)puts(listing.is_first ? "[]" : "]");
     if (result < 0 && !listing.is_first)

@@ -104,6 +104,9 @@ def test_a_sandbox_is_made_listed_told_of_and_deleted(burrow):
     assert burrow.json("wake", "one")["state"] in ("idle", "running")
     assert burrow.json("rm", "one") == {"success": True, "sandboxId": "one"}
     assert "there is no sandbox 'one'" in burrow.error("get", "one", code=3)
+    for words in (["get"], ["exec"], ["fs", "ls"]):  # ids as they were given
+        said = burrow.error(*words, made["id"], *(["true"] if words == ["exec"] else []), code=125 if words == ["exec"] else 3)
+        assert f"'{made['id']}'" in said, said
 
 
 def test_lists_have_orders_pages_and_filters(burrow, work):
@@ -338,6 +341,9 @@ def test_fs_lists_makes_and_removes(burrow, work):
     assert burrow.text("fs", "ls", work, "/workspace/data") == "processed/\n" == burrow.text("ls", work, "/workspace/data")
     assert burrow.text("ls", f"{work}:/workspace/data") == "processed/\n" == burrow.text("fs", "ls", f"{work}:/workspace/data")
     assert burrow.text("ls", "-l", work, "/workspace/data").startswith("drwxr-xr-x") and work in burrow.text("ls")
+    assert burrow.text("ls", work, "/etc/passwd") == "/etc/passwd\n"  # as ls has it
+    assert re.fullmatch(r"-rw-r--r-- .* [\d.]+ \w+  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  /etc/passwd\n", burrow.text("ls", "-l", f"{work}:/etc/passwd"))
+    assert [item["path"] for item in burrow.json("ls", work, "/etc/passwd")] == ["/etc/passwd"]
     assert [item["path"] for item in burrow.json("ls", work, "/workspace/data", "-r")] == ["processed", "processed/f"]
     assert [item["path"] for item in burrow.json("fs", "list", work, "/workspace/data", "-r")] == ["processed", "processed/f"]
     assert burrow.text("fs", "ls", work, "/workspace/data", "-l").startswith("drwxr-xr-x")

@@ -4,7 +4,9 @@
 #include "front/api/api_document.h"
 #include "front/api/api_manners.h"
 #include "web/openapi_schema.h"
+#include "web/reference.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The first row that fits: of this reason or kind, and about this noun (NULL: any). A status of 0 is the reason's own. */
@@ -112,17 +114,55 @@ const char *api_problem_code(const struct error *err)
     return row_of(err)->code;
 }
 
+/* Core has ids bare. Executions are left so: which of their prefixes they have, a sentence does not tell. */
+static const char *const spelled[][2] = {
+    {"sandbox '", SANDBOX_PREFIX},       {"snapshot '", SNAPSHOT_PREFIX},
+    {"checkpoint '", CHECKPOINT_PREFIX}, {"key '", KEY_PREFIX},
+    {"token '", TOKEN_PREFIX},           {"webhook '", WEBHOOK_PREFIX},
+    {"context '", CONTEXT_PREFIX},       {"stream '", STREAM_PREFIX}};
+
+/* Whether an id stands here, up to the next quote, behind such a word: the prefix it gets; else NULL. */
+static const char *prefix_here(const char *text, const char *at)
+{
+    char id[sizeof EXAMPLE_ID + 8];
+
+    for (size_t i = 0; i < ARRAY_SIZE(spelled); i++) {
+        size_t word = strlen(spelled[i][0]);
+        if ((size_t)(at - text) < word || memcmp(at - word, spelled[i][0], word) != 0)
+            continue;
+        (void)snprintf(id, sizeof id, "%s%.*s", spelled[i][1], (int)strcspn(at, "'"), at);
+        return reference_is_id(id, spelled[i][1]) ? spelled[i][1] : NULL;
+    }
+    return NULL;
+}
+
+/* "there is no sandbox 'sbx_…'": as the client knows it. */
+static void spell_ids(const char *text, char *out, size_t size)
+{
+    size_t length = 0;
+
+    for (const char *at = text; *at && length + 16 < size; at++) { // the longest prefix, and this
+        const char *prefix = prefix_here(text, at);
+        if (prefix)
+            length += strlen(strcpy(out + length, prefix));
+        out[length++] = *at;
+    }
+    out[length] = '\0';
+}
+
 /* The status; the text is written into the reply. */
 static int write_problem(const struct error *err, const char *request_id, int64_t oldest,
                          struct reply *reply)
 {
     const struct problem_row *row = row_of(err);
+    char detail[sizeof err->text + 64];
+    spell_ids(err->text, detail, sizeof detail);
     const struct problem problem = {
         .type = "about:blank",
         .title = row->title,
         .status = row->status ? row->status : error_status(err),
         .code = row->code,
-        .detail = err->text,
+        .detail = detail,
         .field = err->field[0] ? err->field : NULL,
         .remedy = row->remedy,
         .request_id = request_id,
