@@ -184,7 +184,8 @@ BURROW_API int burrow_send(struct burrow_client *client, const char *method, con
 
 /*
  * Percent-encodes a text for a path or a query; the caller frees it with free().
- * burrow_path("/sandboxes/%s/files?path=%s", id, path, NULL) encodes each text and puts it in place of a %s.
+ * burrow_path("/sandboxes/%s/files?path=%s", id, path, NULL) encodes each text and puts it in place of a %s. Behind "path=" what is not UTF-8 goes as the
+ * server takes it, by "pathBase64=".
  */
 BURROW_API char *burrow_path(const char *format, ...) __attribute__((sentinel));
 

@@ -3,7 +3,7 @@
 #include "cli/remote_tree.h"
 
 #include "base/auto.h"
-#include "base/fd.h"
+#include "base/base64.h"
 #include "base/mem.h"
 #include "cli/listing.h"
 #include "cli/local_tree.h"
@@ -178,19 +178,34 @@ static int take_subdirectory(const struct taking *taking, const char *name,
     return take_directory(&inner, err);
 }
 
+/* A member that is a name, which has its bytes in another where they are not UTF-8; the caller frees it. */
+static char *bytes_of(const struct burrow_value *item, const char *member, const char *in_base64)
+{
+    const struct burrow_value *odd = burrow_get(item, in_base64);
+    const size_t length = burrow_text_length(odd);
+    size_t bad;
+
+    if (!odd || !burrow_text(odd))
+        return xstrdup(value_text(item, member));
+    char *name = xcalloc(1, base64_room(length) + 1);
+    if (base64_decode(burrow_text(odd), length, name, &bad) < 0)
+        *name = '\0';
+    return name;
+}
+
 /* What went in the meantime is no failure. */
 static int take_entry(void *context, const struct burrow_value *item, struct burrow_error *err)
 {
     const struct taking *taking = context;
-    const char *name = value_text(item, "path"), *kind = value_text(item, "kind");
+    const char *kind = value_text(item, "kind");
+    autofree char *name = bytes_of(item, "path", "pathBase64");
     unsigned mode = (unsigned)strtoul(value_text(item, "mode"), NULL, 8);
     int result = 0;
 
     if (!enter(taking)) // others were, in between
         return 0;
     // a name of one part, which is all of it: else it is no answer to what was asked
-    if (!*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-        burrow_get(item, "pathBase64")) {
+    if (!*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
         entry_refuse(taking->maker);
         return 0;
     }
@@ -199,7 +214,8 @@ static int take_entry(void *context, const struct burrow_value *item, struct bur
     } else if (strcmp(kind, "file") == 0) {
         result = take_file(taking, name, mode, err);
     } else if (strcmp(kind, "link") == 0) {
-        result = entry_make_link(taking->maker, name, value_text(item, "target"), err);
+        autofree char *target = bytes_of(item, "target", "targetBase64");
+        result = entry_make_link(taking->maker, name, target, err);
     } else {
         entry_refuse(taking->maker);
     }

@@ -3,9 +3,11 @@
 #include "client/client_impl.h"
 
 #include "base/auto.h"
+#include "base/base64.h"
 #include "base/data_dir.h"
 #include "base/mem.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -141,6 +143,15 @@ int burrow_connect(struct burrow_client *client, struct burrow_error *err)
 
 // ---- paths ----
 
+char *client_base64(const char *text)
+{
+    const size_t length = strlen(text);
+    char *out = xcalloc(1, base64_length(length) + 1);
+
+    base64_encode(text, length, out);
+    return out;
+}
+
 static void add_encoded(struct buffer *to, const char *text)
 {
     static const char plain[] =
@@ -155,6 +166,37 @@ static void add_encoded(struct buffer *to, const char *text)
     }
 }
 
+/* "path=" becomes "pathBase64=" for names that are not UTF-8, which the server takes so. */
+static char *spell_path(struct buffer *query, const char *text)
+{
+    static const char name[] = "path=";
+    const size_t length = strlen(text), size = sizeof name - 1;
+    struct error ignored;
+
+    if (query->length < size || memcmp(query->data + query->length - size, name, size) != 0 ||
+        utf8_is_valid(text, length))
+        return NULL;
+    query->length--;
+    (void)buffer_add_text(query, "Base64=", &ignored);
+    return client_base64(text);
+}
+
+static void add_part(struct buffer *path, const char *text)
+{
+    bool is_whole = !path->length || path->data[path->length - 1] == '/'; // one part of a path
+    autofree char *spelled = spell_path(path, text);
+    autobuffer part = {0};
+    struct error ignored;
+
+    add_encoded(&part, spelled ? spelled : text);
+    for (size_t i = 0; i < part.length; i++) {
+        if (part.data[i] == '/' && is_whole)
+            (void)buffer_add_text(path, "%2F", &ignored);
+        else
+            (void)buffer_add(path, part.data + i, 1, &ignored);
+    }
+}
+
 char *burrow_path(const char *format, ...)
 {
     struct buffer path = {0};
@@ -165,16 +207,7 @@ char *burrow_path(const char *format, ...)
     for (const char *at = format; *at; at++) {
         if (at[0] == '%' && at[1] == 's') {
             const char *text = va_arg(arguments, const char *);
-            bool is_whole = at == format || at[-1] == '/'; // one part of a path
-            struct buffer part = {0};
-            add_encoded(&part, text ? text : "");
-            for (size_t i = 0; i < part.length; i++) {
-                if (part.data[i] == '/' && is_whole)
-                    (void)buffer_add_text(&path, "%2F", &ignored);
-                else
-                    (void)buffer_add(&path, part.data + i, 1, &ignored);
-            }
-            buffer_clear(&part);
+            add_part(&path, text ? text : "");
             at++;
         } else {
             (void)buffer_add(&path, at, 1, &ignored);

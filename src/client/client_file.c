@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,16 @@ static int part_size(struct burrow_client *client, uint64_t *out, struct burrow_
         return -1;
     *out = *out < PART_BYTES ? *out : PART_BYTES;
     return 0;
+}
+
+static void write_path(struct json_writer *json, const char *key, const char *otherwise,
+                       const char *path)
+{
+    bool is_text = utf8_is_valid(path, strlen(path));
+    autofree char *base64 = is_text ? NULL : client_base64(path);
+
+    json_key(json, is_text ? key : otherwise);
+    json_string(json, is_text ? path : base64);
 }
 
 static bool is_too_large(const struct burrow_error *err)
@@ -165,10 +176,8 @@ static int put_in_place(const struct sending *sending, struct burrow_error *err)
 
     json_writer_init(&json, &text);
     json_map_begin(&json);
-    json_key(&json, "path");
-    json_string(&json, sending->path);
-    json_key(&json, "to");
-    json_string(&json, sending->what->path);
+    write_path(&json, "path", "pathBase64", sending->path);
+    write_path(&json, "to", "toBase64", sending->what->path);
     json_key(&json, "overwrite");
     json_bool(&json, true);
     json_map_end(&json);
@@ -430,8 +439,7 @@ int burrow_directory_make(struct burrow_client *client, const char *sandbox, con
 
     json_writer_init(&json, &text);
     json_map_begin(&json);
-    json_key(&json, "path");
-    json_string(&json, path);
+    write_path(&json, "path", "pathBase64", path);
     json_key(&json, "createParents");
     json_bool(&json, makes_parents);
     json_map_end(&json);

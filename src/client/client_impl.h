@@ -65,6 +65,9 @@ int client_upgrade(struct burrow_client *client, const char *path, struct wire *
 /* An answer made of this text, whose bytes are taken. */
 int client_answer_new(struct buffer *text, struct burrow_answer **out, struct burrow_error *err);
 
+/* The caller frees it. */
+char *client_base64(const char *text);
+
 /* The JSON that a command is: into a map that is begun. */
 void client_write_env(struct json_writer *json, const char *const *env);
 int client_copy_id(const struct burrow_value *map, const char *name, char out[BURROW_ID],

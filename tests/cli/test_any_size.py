@@ -134,6 +134,14 @@ def test_a_tree_of_any_size_there_and_back(burrow, tree, tmp_path):
     told = burrow.json("fs", "cp", "-r", "work:/workspace/tree", tmp_path / "back")
     assert told["filesTransferred"] == 46 and "skipped" not in told
     assert snapshot(tmp_path / "back") == snapshot(tree)
+    odd = os.fsdecode(b"a\377 b\n")
+    burrow("exec", "work", "sh", "-c", r"""odd=$(printf 'a\377 b\nx'); odd=${odd%x}; mkdir "tree/$odd"; cp tree/large "tree/$odd/$odd"; ln -s "$odd" "tree/$odd/link" """)
+    burrow("fs", "cp", "-r", "work:/workspace/tree", tmp_path / "odd")
+    assert digest(tmp_path / "odd" / odd / odd) == digest(tree / "large") and os.readlink(tmp_path / "odd" / odd / "link") == odd
+    burrow("fs", "cp", tree / "large", f"work:/workspace/tree/{odd}/new {odd}")  # in parts, put in place at the end
+    burrow("fs", "cp", f"work:/workspace/tree/{odd}/new {odd}", tmp_path / "new")
+    assert digest(tmp_path / "new") == digest(tree / "large")
+    burrow("fs", "rm", "-r", "work", f"/workspace/tree/{odd}")
     burrow("exec", "work", "sh", "-c", "mkfifo tree/a/pipe; ln -s /etc tree/a/out; ln -s ../../.. tree/a/above")
     told = burrow("fs", "cp", "-r", "work:/workspace/tree", tmp_path / "again")
     assert b"3 entries were left out" in told.stderr and snapshot(tmp_path / "again") == snapshot(tree)
