@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "cli/file_maker.h"
+#include "place.h"
 #include "test.h"
 
 #include <dirent.h>
@@ -14,28 +15,6 @@
 
 #define MANY 2000u
 #define DIRECTORIES 40u
-
-struct place {
-    char path[64];
-    int fd;
-};
-
-static void place_clear(struct place *place)
-{
-    struct error ignored;
-    closep(&place->fd);
-    (void)fd_remove_tree(AT_FDCWD, place->path, &ignored);
-}
-#define autoplace __attribute__((cleanup(place_clear))) struct place
-
-static struct place place_make(void)
-{
-    struct place place = {"/tmp/burrow-test-maker.XXXXXX", -1};
-    CHECK(mkdtemp(place.path));
-    place.fd = open(place.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    CHECK(place.fd >= 0);
-    return place;
-}
 
 static int add(struct file_maker *maker, const char *path, unsigned mode, const char *text,
                struct burrow_error *err)

@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/fd.h"
 #include "cli/tar_take.h"
+#include "place.h"
 #include "test.h"
 
 #include <fcntl.h>
@@ -12,28 +13,6 @@
 #define BLOCK 512
 #define MANY 300u
 #define LARGE 100000u
-
-struct place {
-    char path[64];
-    int fd;
-};
-
-static void place_clear(struct place *place)
-{
-    struct error ignored;
-    closep(&place->fd);
-    (void)fd_remove_tree(AT_FDCWD, place->path, &ignored);
-}
-#define autoplace __attribute__((cleanup(place_clear))) struct place
-
-static struct place place_make(void)
-{
-    struct place place = {"/tmp/burrow-test-take.XXXXXX", -1};
-    CHECK(mkdtemp(place.path));
-    place.fd = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    CHECK(place.fd >= 0);
-    return place;
-}
 
 /* A file's bytes are all the same letter. */
 static void add(struct buffer *to, char type, const char *name, const char *link, size_t size,
