@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,12 +299,45 @@ struct fetching {
     const struct burrow_transfer *what;
     uint64_t total; // 0: not known
     uint64_t done;
+    off_t start; // of it in a file that has nothing there yet: zeros become holes; -1: it is none
 };
 
 static int refuse_size(const struct fetching *fetching, struct burrow_error *err)
 {
     return client_fail(err, BURROW_LIMIT, "'%.300s' is larger than %llu bytes",
                        fetching->what->path, (unsigned long long)fetching->what->most_bytes);
+}
+
+static int write_piece(const struct fetching *fetching, const char *bytes, size_t length)
+{
+    int fd = fetching->what->fd;
+
+    if (fetching->start < 0)
+        return fd_write_all(fd, bytes, length);
+    uint64_t at = (uint64_t)fetching->start + fetching->done;
+    return fd_write_sparse(fd, at, bytes, length) < 0 ? -1 : 0;
+}
+
+/* What comes in parts can be of any size, and cost a guest nothing: a file of zeros does not fill the disk here. */
+static void look_for_end(struct fetching *fetching)
+{
+    int fd = fetching->what->fd;
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    struct stat info;
+
+    if (at >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= at &&
+        !(fcntl(fd, F_GETFL) & O_APPEND))
+        fetching->start = at;
+}
+
+static int set_end(const struct fetching *fetching, struct burrow_error *err)
+{
+    int fd = fetching->what->fd;
+    off_t end = fetching->start + (off_t)fetching->done;
+
+    if (fetching->start >= 0 && (ftruncate(fd, end) < 0 || lseek(fd, end, SEEK_SET) < 0))
+        return client_fail_sys(err, BURROW_LOCAL, "write what was read");
+    return 0;
 }
 
 /* At most `most` bytes of the answer, all there are. */
@@ -318,7 +353,7 @@ static int take_bytes(struct fetching *fetching, struct burrow_stream *stream, u
             return client_fail(err, BURROW_PROTOCOL, "the server sent more than was asked for");
         if (what->most_bytes && (uint64_t)got > what->most_bytes - fetching->done)
             return refuse_size(fetching, err);
-        if (fd_write_all(what->fd, bytes, (size_t)got) < 0)
+        if (write_piece(fetching, bytes, (size_t)got) < 0)
             return client_fail_sys(err, BURROW_LOCAL, "write what was read");
         most -= (uint64_t)got;
         fetching->done += (uint64_t)got;
@@ -367,7 +402,7 @@ static int fetch_parts(struct fetching *fetching, const char *etag, uint64_t mos
         if (result < 0)
             return -1;
     }
-    return 0;
+    return set_end(fetching, err);
 }
 
 static int fetch_in_parts(struct fetching *fetching, struct burrow_error *err)
@@ -382,6 +417,7 @@ static int fetch_in_parts(struct fetching *fetching, struct burrow_error *err)
     const struct burrow_value *file = burrow_answer_value(answer);
     int64_t size = burrow_integer(burrow_get(file, "sizeBytes"), 0);
     fetching->total = size > 0 ? (uint64_t)size : 0;
+    look_for_end(fetching);
     int result = what->most_bytes && fetching->total > what->most_bytes
                      ? refuse_size(fetching, err)
                      : fetch_parts(fetching, burrow_text(burrow_get(file, "etag")), most, err);
@@ -392,7 +428,7 @@ static int fetch_in_parts(struct fetching *fetching, struct burrow_error *err)
 int burrow_file_fetch(struct burrow_client *client, const struct burrow_transfer *what,
                       uint64_t *bytes, struct burrow_error *err)
 {
-    struct fetching fetching = {.client = client, .what = what};
+    struct fetching fetching = {.client = client, .what = what, .start = -1};
     int result = fetch_part(&fetching, NULL, UINT64_MAX, err);
 
     if (result < 0 && is_too_large(err)) // told before the first byte

@@ -65,6 +65,23 @@ def test_a_file_of_any_size_there_and_back(burrow, tmp_path, size):
     burrow("exec", "work", "rm", "-r", "any")
 
 
+def test_a_file_of_holes_fills_no_disk_here(burrow, tmp_path):
+    burrow("exec", "work", "sh", "-c", "truncate -s 200M holes; printf end >>holes; truncate -s 300M holes")
+    burrow("fs", "cp", "work:/workspace/holes", tmp_path / "one")
+    burrow("fs", "cp", "-r", "work:/workspace", tmp_path / "all")
+    for copy in (tmp_path / "one", tmp_path / "all/holes"):
+        info = copy.stat()
+        assert info.st_size == 300 * MIB and info.st_blocks * 512 < 2 * MIB
+        with copy.open("rb") as file:
+            assert not any(file.read(200 * MIB)) and file.read(4) == b"end\0"
+    with (tmp_path / "behind").open("wb") as out:  # where something stands already, zeros are written
+        out.write(b"begin")
+        out.flush()
+        subprocess.run([BURROW, "fs", "cp", "work:/workspace/holes", "-"], stdout=out, check=True, env=burrow.environment, timeout=PATIENCE)
+    assert (tmp_path / "behind").stat().st_size == 300 * MIB + 5
+    burrow("exec", "work", "rm", "holes")
+
+
 def test_what_is_replaced_keeps_its_owner_and_a_link_stays_a_link(burrow, tmp_path):
     local = write(tmp_path / "file", 2 * LIMIT)
     burrow("exec", "work", "sh", "-c", "echo old >owned; chown 33:44 owned; echo old >led-to; ln -s led-to link")
