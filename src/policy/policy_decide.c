@@ -157,8 +157,8 @@ static void explain_default(const struct policy_question *question, bool is_allo
     say_rule(question, rule, sizeof rule);
     (void)snprintf(out->reason, sizeof out->reason, "%.200s is refused because no rule allows it",
                    what);
-    (void)snprintf(out->remedy, sizeof out->remedy, "add '%.250s' to network.allow of the sandbox",
-                   rule);
+    (void)snprintf(out->remedy, sizeof out->remedy,
+                   "allow '%.250s' in the sandbox's network policy", rule);
 }
 
 static void explain_closed(const struct policy_question *question, const char *what,
@@ -186,7 +186,7 @@ static void explain_off(const char *what, struct policy_verdict *out)
     (void)snprintf(out->reason, sizeof out->reason,
                    "%.200s is refused because the sandbox has no network", what);
     (void)snprintf(out->remedy, sizeof out->remedy,
-                   "create the sandbox with network.enabled, or change its network policy");
+                   "create the sandbox with a network, or give it one in its network policy");
 }
 
 // ---- the decision ----

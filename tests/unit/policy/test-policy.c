@@ -339,7 +339,7 @@ TEST(a_verdict_says_which_rule_and_what_to_do)
     policy_decide(&policy, &(struct policy_question){"x.example", 0, 8080, POLICY_TCP}, &verdict);
     CHECK_INT(verdict.tier, POLICY_DEFAULT);
     CHECK_STR(verdict.rule, "");
-    CHECK_STR(verdict.remedy, "add 'x.example:8080' to network.allow of the sandbox");
+    CHECK_STR(verdict.remedy, "allow 'x.example:8080' in the sandbox's network policy");
 }
 
 TEST(a_policy_is_the_same_after_writing_and_reading)
