@@ -308,7 +308,7 @@ TEST(what_is_observed_is_allowed_and_told_but_for_what_is_closed)
     policy.is_observing = true;
     policy_decide(&policy, &(struct policy_question){.name = "other.example"}, &verdict);
     CHECK(verdict.is_allowed && verdict.would_deny);
-    CHECK(strstr(verdict.remedy, "add 'other.example' to network.allow"));
+    CHECK(strstr(verdict.remedy, "allow 'other.example' in the"));
     policy_decide(&policy, &(struct policy_question){.name = "example.com"}, &verdict);
     CHECK(verdict.is_allowed && !verdict.would_deny);
     policy_decide(&policy,
