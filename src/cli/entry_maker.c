@@ -23,7 +23,7 @@ struct entry_maker {
     int fd;                   // of a large one that is being written, which is in parent_fd
     char name[ENTRY_NAME];    // its name
     char last[256];           // the last part of it
-    char beside[32];          // its name until it is whole, where there was something already; ""
+    char beside[FILE_BESIDE]; // its name until it is whole, where there was something already; ""
     char parent[ENTRY_NAME];  // of parent_fd
     int parent_fd;
     uint64_t files, directories, bytes, refused;
@@ -41,7 +41,7 @@ struct entry_maker *entry_maker_new(int directory)
 void entry_drop_file(struct entry_maker *maker)
 {
     if (maker->fd >= 0) // nobody should take a part of a file for all of it
-        (void)unlinkat(maker->parent_fd, *maker->beside ? maker->beside : maker->last, 0);
+        file_drop(maker->parent_fd, *maker->beside ? maker->beside : maker->last, maker->fd);
     closep(&maker->fd);
 }
 
@@ -215,16 +215,11 @@ static int begin_small_file(struct entry_maker *maker, const char *name, unsigne
 static int begin_large_file(struct entry_maker *maker, const char *name, const char *last,
                             unsigned mode, struct burrow_error *err)
 {
-    bool is_beside;
-
     if (entry_maker_settle(maker, err) < 0)
         return -1;
     (void)snprintf(maker->name, sizeof maker->name, "%s", name);
     (void)snprintf(maker->last, sizeof maker->last, "%s", last);
-    (void)snprintf(maker->beside, sizeof maker->beside, ".burrow-%d-0", (int)getpid());
-    maker->fd = file_open_new(maker->parent_fd, last, 0600, maker->beside, &is_beside);
-    if (!is_beside)
-        maker->beside[0] = '\0';
+    maker->fd = file_open_new(maker->parent_fd, last, 0600, maker->beside);
     if (maker->fd < 0 || fchmod(maker->fd, mode & 0777) < 0)
         return fail_at(name, err);
     return 0;
@@ -279,7 +274,8 @@ int entry_end_file(struct entry_maker *maker, struct burrow_error *err)
     if (maker->fd >= 0 && *maker->beside &&
         renameat(maker->parent_fd, maker->beside, maker->parent_fd, maker->last) < 0)
         return fail_at(maker->name, err);
-    closep(&maker->fd);
+    if (maker->fd >= 0 && close(take_fd(maker->fd)) < 0)
+        return fail_at(maker->name, err);
     maker->files++;
     return 0;
 }
@@ -299,6 +295,34 @@ int entry_make_directory(struct entry_maker *maker, const char *name, struct bur
     return made < 0 ? fail_at(clean, err) : 0;
 }
 
+/* What cannot take the place leaves what is there. */
+static int put_in_place(int parent, const char *beside, const char *name)
+{
+    if (renameat(parent, beside, parent, name) == 0)
+        return 0;
+    int saved = errno;
+    (void)unlinkat(parent, beside, 0);
+    errno = saved;
+    return -1;
+}
+
+static int link_in_place(int from, const char *file, int parent, const char *name)
+{
+    char beside[FILE_BESIDE];
+
+    file_name_beside(beside);
+    return linkat(from, file, parent, beside, 0) < 0 ? -1 : put_in_place(parent, beside, name);
+}
+
+/* Renaming one name of a file to another of it does nothing. */
+static bool is_same(int parent, const char *name, const struct stat *info)
+{
+    struct stat there;
+
+    return fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           there.st_dev == info->st_dev && there.st_ino == info->st_ino;
+}
+
 int entry_make_link(struct entry_maker *maker, const char *name, const char *target,
                     struct burrow_error *err)
 {
@@ -316,8 +340,9 @@ int entry_make_link(struct entry_maker *maker, const char *name, const char *tar
         return fail_at(clean, err);
     if (entry_maker_settle(maker, err) < 0)
         return -1;
-    (void)unlinkat(parent, last, 0);
-    if (symlinkat(target, parent, last) < 0)
+    char beside[FILE_BESIDE];
+    file_name_beside(beside);
+    if (symlinkat(target, parent, beside) < 0 || put_in_place(parent, beside, last) < 0)
         return fail_at(clean, err);
     maker->files++;
     return 0;
@@ -353,8 +378,7 @@ int entry_make_hard_link(struct entry_maker *maker, const char *name, const char
         maker->refused++;
         return 0;
     }
-    (void)unlinkat(parent, last, 0);
-    if (linkat(from, file, parent, last, 0) < 0)
+    if (!is_same(parent, last, &info) && link_in_place(from, file, parent, last) < 0)
         return fail_at(clean, err);
     maker->files++;
     return 0;

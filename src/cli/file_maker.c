@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,8 +44,7 @@ struct file_maker {
     int directory;   // entered last
     bool is_entered; // the batch that is filled has it as its last one
     struct batch *filling;
-    char beside[32], beside_of_thread[32]; // what a file is called until it is whole
-    bool has_tried;                        // to start the thread
+    bool has_tried; // to start the thread
     bool has_thread;
     pthread_t thread;
     struct lock lock; // of all below
@@ -62,24 +62,39 @@ struct file_maker *file_maker_new(void)
     maker->filling = xnew(struct batch);
     lock_init(&maker->lock, LOCK_FILE_MAKER);
     lock_condition_init(&maker->changed);
-    (void)snprintf(maker->beside, sizeof maker->beside, ".burrow-%d", (int)getpid());
-    (void)snprintf(maker->beside_of_thread, sizeof maker->beside_of_thread, ".burrow-%d-2",
-                   (int)getpid());
     return maker;
 }
 
 // ---- making them ----
 
-int file_open_new(int directory, const char *name, unsigned mode, const char *beside,
-                  bool *is_beside)
+void file_name_beside(char out[FILE_BESIDE])
+{
+    uint64_t number = 0;
+
+    (void)!getrandom(&number, sizeof number, 0);
+    (void)snprintf(out, FILE_BESIDE, ".burrow-%016llx", (unsigned long long)number);
+}
+
+int file_open_new(int directory, const char *name, unsigned mode, char beside[FILE_BESIDE])
 {
     int fd = openat(directory, name, FRESH, mode);
 
-    *is_beside = fd < 0 && errno == EEXIST;
-    if (!*is_beside)
+    beside[0] = '\0';
+    if (fd >= 0 || errno != EEXIST)
         return fd;
-    (void)unlinkat(directory, beside, 0);
+    file_name_beside(beside);
     return openat(directory, beside, FRESH, mode);
+}
+
+void file_drop(int directory, const char *name, int fd)
+{
+    struct stat ours, there;
+    int saved = errno;
+
+    if (fstat(fd, &ours) == 0 && fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
+        (void)unlinkat(directory, name, 0);
+    errno = saved;
 }
 
 /* What the mask, or a list of rights of the directory, has taken away. */
@@ -90,22 +105,20 @@ static int set_mode(int fd, unsigned mode)
     return fstat(fd, &info) == 0 && (info.st_mode & 07777) == mode ? 0 : fchmod(fd, mode);
 }
 
-static int make_file(int directory, const struct file *file, const char *beside)
+static int make_file(int directory, const struct file *file)
 {
     const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
-    bool is_beside;
-    autofd fd = file_open_new(directory, name, file->mode, beside, &is_beside);
+    char beside[FILE_BESIDE];
+    autofd fd = file_open_new(directory, name, file->mode, beside);
 
     if (fd < 0)
         return -1;
     if (set_mode(fd, file->mode) < 0 || fd_write_all(fd, file->content, file->length) < 0 ||
-        (is_beside && renameat(directory, beside, directory, name) < 0)) {
-        int saved = errno;
-        (void)unlinkat(directory, is_beside ? beside : name, 0);
-        errno = saved;
+        (*beside && renameat(directory, beside, directory, name) < 0)) {
+        file_drop(directory, *beside ? beside : name, fd);
         return -1;
     }
-    return 0;
+    return close(take_fd(fd)); // where a network's file system tells that it is full
 }
 
 static void clear_batch(struct batch *batch)
@@ -116,11 +129,11 @@ static void clear_batch(struct batch *batch)
     batch->used = 0;
 }
 
-static void make_batch(struct file_maker *maker, struct batch *batch, const char *beside)
+static void make_batch(struct file_maker *maker, struct batch *batch)
 {
     for (unsigned i = 0; i < batch->n_files; i++) {
         const struct file *file = &batch->files[i];
-        if (make_file(batch->directories[file->directory], file, beside) == 0)
+        if (make_file(batch->directories[file->directory], file) == 0)
             continue;
         int code = errno;
         autolock(&maker->lock);
@@ -149,7 +162,7 @@ static void *make_batches(void *data)
 
     thread_set_name("files");
     while (await_batch(maker)) {
-        make_batch(maker, maker->other, maker->beside_of_thread);
+        make_batch(maker, maker->other);
         autolock(&maker->lock);
         maker->is_handed = false;
         lock_condition_wake(&maker->changed);
@@ -210,7 +223,7 @@ static void pass_on(struct file_maker *maker)
 {
     start_thread(maker);
     if (!hand_over(maker)) // the thread is still at the last batch: this one is made here meanwhile
-        make_batch(maker, maker->filling, maker->beside);
+        make_batch(maker, maker->filling);
     maker->is_entered = false;
 }
 
@@ -285,7 +298,7 @@ static void await_thread(struct file_maker *maker)
 
 int file_maker_settle(struct file_maker *maker, struct burrow_error *err)
 {
-    make_batch(maker, maker->filling, maker->beside);
+    make_batch(maker, maker->filling);
     maker->is_entered = false;
     await_thread(maker);
     return tell_failure(maker, err);

@@ -34,9 +34,12 @@ void file_maker_keep(struct file_maker *maker);
 /* All that were kept are there, or one of them failed. */
 int file_maker_settle(struct file_maker *maker, struct burrow_error *err);
 
-/*
- * A new file for writing: as `name`, or as `beside` where that is taken (*is_beside: rename it when it is whole). `mode` is cut by the process's
- * mask. -1 with errno.
- */
-int file_open_new(int directory, const char *name, unsigned mode, const char *beside,
-                  bool *is_beside);
+/* What something is called until it is whole and takes the place of another: a name that nobody else has. */
+#define FILE_BESIDE 32
+void file_name_beside(char out[FILE_BESIDE]);
+
+/* A new file for writing: as `name`, where that is free (`beside` is ""), or as `beside`: rename it when it is whole. `mode` is cut by the process's
+ * mask. -1 with errno. */
+int file_open_new(int directory, const char *name, unsigned mode, char beside[FILE_BESIDE]);
+/* Takes away what has this name, if it is still the file of `fd`. Keeps errno. */
+void file_drop(int directory, const char *name, int fd);

@@ -134,6 +134,44 @@ TEST(what_is_whole_is_there_after_an_archive_that_is_cut)
     CHECK(faccessat(place.fd, "fifth", F_OK, 0) < 0);
 }
 
+TEST(links_that_cannot_be_made_leave_what_is_there)
+{
+    autoplace place = place_make();
+    char target[5000];
+    struct burrow_error err = {0};
+    struct stat info;
+    autobuffer before = {0};
+    add(&before, '0', "old", "", 3, 'a');
+    CHECK_INT(unpack(&place, "", &before, &err), 0);
+    autobuffer itself = {0};
+    add(&itself, '1', "old", "old", 0, 0);
+    CHECK_INT(unpack(&place, "", &itself, &err), 0);
+    check_file(&place, "old", 3, 'a');
+
+    memset(target, 'a', sizeof target - 1);
+    target[sizeof target - 1] = '\0';
+    autoptr(entry_maker) maker = entry_maker_new(place.fd);
+    CHECK_INT(entry_make_link(maker, "old", target, &err), -1);
+    check_file(&place, "old", 3, 'a');
+    CHECK_INT(entry_make_hard_link(maker, "old", "nothing", &err), -1);
+    check_file(&place, "old", 3, 'a');
+    CHECK_INT(entry_make_link(maker, "old", "other", &err), 0);
+    CHECK(fstatat(place.fd, "old", &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode));
+}
+
+TEST(one_that_is_dropped_leaves_the_file_of_another)
+{
+    autoplace place = place_make();
+    struct burrow_error err = {0};
+    bool is_taken;
+    autoptr(entry_maker) maker = entry_maker_new(place.fd);
+    CHECK_INT(entry_begin_file(maker, "f", 0644, LARGE, &is_taken, &err), 0);
+    CHECK(is_taken && unlinkat(place.fd, "f", 0) == 0);
+    closep(&(int){openat(place.fd, "f", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)}); // by somebody else
+    entry_drop_file(maker);
+    check_file(&place, "f", 0, 0);
+}
+
 TEST(all_names_are_below_the_directory_that_was_entered)
 {
     autoplace place = place_make();
