@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,16 +189,25 @@ static int put_in_place(const struct sending *sending, struct burrow_error *err)
     return burrow_ask(sending->client, "POST", target, text.data, NULL, err);
 }
 
-/* Also after a cancel: nobody else knows its name. */
+#define REMOVE_MS 3000 // until it is left to the sandbox's owner
+
+/* Also after a cancel, since nobody else knows its name; but not for long: the answer's first byte says that it was done or not. */
 static void remove_part(const struct sending *sending)
 {
-    int cancel_fd = sending->client->patience.cancel_fd;
+    const struct wire_patience before = sending->client->patience;
+    autofree char *target =
+        burrow_path("/sandboxes/%s/files?path=%s", sending->what->sandbox, sending->path, NULL);
+    struct burrow_stream *stream = NULL;
     struct burrow_error ignored;
 
-    burrow_set_cancel_fd(sending->client, -1);
-    (void)burrow_file_remove(sending->client, sending->what->sandbox, sending->path, false,
-                             &ignored);
-    burrow_set_cancel_fd(sending->client, cancel_fd);
+    sending->client->patience.cancel_fd = -1;
+    sending->client->patience.connect_ms = sending->client->patience.idle_ms = REMOVE_MS;
+    if (burrow_send_ahead(sending->client, "DELETE", target, NULL, &stream, &ignored) == 0) {
+        struct pollfd answer = {.fd = burrow_stream_fd(stream), .events = POLLIN};
+        (void)poll(&answer, 1, REMOVE_MS);
+        burrow_stream_close(stream);
+    }
+    sending->client->patience = before;
 }
 
 /* The caller knows the file by its own name. */
@@ -256,7 +266,7 @@ static int send_file(struct sending *sending, struct burrow_error *err)
         return send_in_parts(sending, err);
     if (send_part(sending, sending->total, false, &size, err) == 0)
         return 0;
-    return can_seek && is_too_large(err) ? begin_again(sending, start, err) : -1;
+    return can_seek && sending->total && is_too_large(err) ? begin_again(sending, start, err) : -1;
 }
 
 int burrow_file_send(struct burrow_client *client, const struct burrow_transfer *what,
@@ -415,12 +425,17 @@ static int fetch_in_parts(struct fetching *fetching, struct burrow_error *err)
         burrow_file_stat(fetching->client, what->sandbox, what->path, &answer, err) < 0)
         return -1;
     const struct burrow_value *file = burrow_answer_value(answer);
-    int64_t size = burrow_integer(burrow_get(file, "sizeBytes"), 0);
+    int64_t size = burrow_integer(burrow_get(file, "sizeBytes"), -1);
     fetching->total = size > 0 ? (uint64_t)size : 0;
     look_for_end(fetching);
-    int result = what->most_bytes && fetching->total > what->most_bytes
-                     ? refuse_size(fetching, err)
-                     : fetch_parts(fetching, burrow_text(burrow_get(file, "etag")), most, err);
+    int result;
+    if (size <= 0) // it was too large a moment ago
+        result = client_fail(err, size < 0 ? BURROW_PROTOCOL : BURROW_CONFLICT, TAKEN_HERE "read",
+                             what->path);
+    else if (what->most_bytes && fetching->total > what->most_bytes)
+        result = refuse_size(fetching, err);
+    else
+        result = fetch_parts(fetching, burrow_text(burrow_get(file, "etag")), most, err);
     burrow_answer_free(answer);
     return result;
 }
