@@ -57,11 +57,13 @@ int endpoint_cancel_fd(void)
             (void)sigaction(ending_signals[i], &action, NULL);
     }
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); // a file that may not become so large is an error as others
     return cancel_pipe[0];
 }
 
 void endpoint_give_signals_back(void)
 {
+    (void)signal(SIGXFSZ, SIG_DFL);
     for (size_t i = 0; i < ARRAY_SIZE(ending_signals); i++) {
         struct sigaction before;
         if (sigaction(ending_signals[i], NULL, &before) == 0 && before.sa_handler == on_signal)

@@ -42,15 +42,29 @@ static int fail_with(struct burrow_error *err, const char *doing, const char *na
 // ---- from the sandbox ----
 
 #define DEPTH 256
+#define NAMES_BYTES ((size_t)64 << 20) // of directories that are still to be taken
 
+/* One directory. Those in it come after it, when its list is gone: what a stranger lists is held for one directory at a time. */
 struct taking {
     struct remote_tree *tree;
     struct entry_maker *maker;
     const char *name; // of the directory that is taken, below the first one; ""
     unsigned depth;
+    size_t *names_left;
+    char **inner; // names of the directories in it
+    size_t n_inner;
 };
 
-static int take_directory(const struct taking *taking, struct burrow_error *err);
+static void taking_clear(struct taking *taking)
+{
+    for (size_t i = 0; i < taking->n_inner; i++) {
+        *taking->names_left += strlen(taking->inner[i]) + sizeof(char *);
+        free(taking->inner[i]);
+    }
+    free(taking->inner);
+}
+
+static int take_directory(struct taking *taking, struct burrow_error *err);
 
 static char *path_of(const struct taking *taking, const char *name)
 {
@@ -162,11 +176,14 @@ static int take_file(const struct taking *taking, const char *name, unsigned mod
     return entry_end_file(taking->maker, err);
 }
 
-static int take_subdirectory(const struct taking *taking, const char *name,
-                             struct burrow_error *err)
+static int take_inner(const struct taking *taking, const char *name, struct burrow_error *err)
 {
     autofree char *inner_name = below(taking->name, name);
-    const struct taking inner = {taking->tree, taking->maker, inner_name, taking->depth + 1};
+    autoclear(taking) inner = {.tree = taking->tree,
+                               .maker = taking->maker,
+                               .name = inner_name,
+                               .depth = taking->depth + 1,
+                               .names_left = taking->names_left};
 
     if (inner.depth > DEPTH)
         return say_fail(err, BURROW_PROTOCOL,
@@ -176,6 +193,26 @@ static int take_subdirectory(const struct taking *taking, const char *name,
     if (entry_make_directory(taking->maker, "", err) < 0)
         return -1;
     return take_directory(&inner, err);
+}
+
+static int note_inner(struct taking *taking, const char *name, struct burrow_error *err)
+{
+    size_t size = strlen(name) + sizeof(char *);
+
+    if (size > *taking->names_left)
+        return say_fail(err, BURROW_LIMIT,
+                        "the names of the sandbox's directories are more than %d MiB together",
+                        (int)(NAMES_BYTES >> 20));
+    *taking->names_left -= size;
+    taking->inner = xrealloc(taking->inner, taking->n_inner + 1, sizeof *taking->inner);
+    taking->inner[taking->n_inner++] = xstrdup(name);
+    return 0;
+}
+
+/* What went in the meantime is no failure. */
+static bool is_gone(const struct burrow_error *err)
+{
+    return err->status == 404 && !strstr(err->code, "sandbox");
 }
 
 /* A member that is a name, which has its bytes in another where they are not UTF-8; the caller frees it. */
@@ -193,10 +230,9 @@ static char *bytes_of(const struct burrow_value *item, const char *member, const
     return name;
 }
 
-/* What went in the meantime is no failure. */
 static int take_entry(void *context, const struct burrow_value *item, struct burrow_error *err)
 {
-    const struct taking *taking = context;
+    struct taking *taking = context;
     const char *kind = value_text(item, "kind");
     autofree char *name = bytes_of(item, "path", "pathBase64");
     unsigned mode = (unsigned)strtoul(value_text(item, "mode"), NULL, 8);
@@ -210,7 +246,7 @@ static int take_entry(void *context, const struct burrow_value *item, struct bur
         return 0;
     }
     if (strcmp(kind, "directory") == 0) {
-        result = take_subdirectory(taking, name, err);
+        result = note_inner(taking, name, err);
     } else if (strcmp(kind, "file") == 0) {
         result = take_file(taking, name, mode, err);
     } else if (strcmp(kind, "link") == 0) {
@@ -219,22 +255,26 @@ static int take_entry(void *context, const struct burrow_value *item, struct bur
     } else {
         entry_refuse(taking->maker);
     }
-    if (result < 0 && err->status == 404 && !strstr(err->code, "sandbox"))
-        result = 0;
-    return result < 0 ? -1 : check_much(taking, err);
+    return result < 0 && !is_gone(err) ? -1 : check_much(taking, err);
 }
 
-static int take_entries(const struct taking *taking, struct burrow_error *err)
+static int take_entries(struct taking *taking, struct burrow_error *err)
 {
     autofree char *path = path_of(taking, "");
     autofree char *target = burrow_path("/sandboxes/%s/files/list?limit=1000&path=%s",
                                         taking->tree->sandbox, path, NULL);
 
-    return burrow_list(taking->tree->client, target, 0, take_entry, (void *)(uintptr_t)taking, err);
+    if (burrow_list(taking->tree->client, target, 0, take_entry, taking, err) < 0)
+        return -1;
+    for (size_t i = 0; i < taking->n_inner; i++) {
+        if (take_inner(taking, taking->inner[i], err) < 0 && !is_gone(err))
+            return -1;
+    }
+    return 0;
 }
 
 /* An archive where the server makes one, which it refuses before the first byte of it. */
-static int take_directory(const struct taking *taking, struct burrow_error *err)
+static int take_directory(struct taking *taking, struct burrow_error *err)
 {
     int result = take_archive(taking, err);
 
@@ -244,7 +284,9 @@ static int take_directory(const struct taking *taking, struct burrow_error *err)
 int remote_tree_take(struct remote_tree *tree, int directory, struct burrow_error *err)
 {
     autoptr(entry_maker) maker = entry_maker_new(directory);
-    const struct taking taking = {tree, maker, "", 0};
+    size_t names_left = NAMES_BYTES;
+    autoclear(taking)
+        taking = {.tree = tree, .maker = maker, .name = "", .names_left = &names_left};
     int result = take_directory(&taking, err);
 
     tree->files = entry_maker_files(maker);

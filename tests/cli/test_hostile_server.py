@@ -337,7 +337,7 @@ def test_a_listing_writes_nowhere_else(against, tmp_path):
     items += [{"path": "up", "kind": "link", "target": ".."}, {"path": "abs", "kind": "link", "target": "/etc/passwd"}, {"path": "set", "kind": "file", "mode": "6755"}]
     code, out, error = against(too_large_then(lambda path: listing_of(*items) if path.endswith("x/.") else listing_of()), "fs", "cp", "-r", "box:/x/.", tree)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["err", "out", "tree"], (out, error)
-    assert code != 0 and sorted(path.name for path in tree.iterdir()) == ["good"]  # which cannot be file and directory
+    assert code != 0 and sorted(path.name for path in tree.iterdir()) == ["good", "set"]  # which cannot be file and directory, and directories come last
     items = [item for item in items if item["path"] != "good" or item["kind"] == "file"]
     code, out, error = against(too_large_then(lambda path: listing_of(*items)), "fs", "cp", "-r", "box:/x/.", tree)
     assert code == 0 and sorted(path.name for path in tree.iterdir()) == ["good", "set"] and (tree / "set").stat().st_mode & 0o7777 == 0o755, error
@@ -348,6 +348,60 @@ def test_directories_in_each_other_without_end_are_left(against, tmp_path):
     inner = listing_of({"path": "d", "kind": "directory", "mode": "0755"})
     code, _, error = against(too_large_then(lambda path: inner), "fs", "cp", "-r", "box:/x/.", tmp_path / "tree")
     assert code != 0 and b"deep" in error, error
+
+
+def test_lists_of_directories_in_each_other_are_not_held_together(against, tmp_path):
+    page = http(json.dumps({"fill": "x" * (16 << 20), "items": [{"path": "d", "kind": "directory", "mode": "0755"}]}).encode())
+    code, _, error = against(too_large_then(lambda path: page if path.count("d") < 30 else listing_of()), "fs", "cp", "-r", "box:/x/.", tmp_path / "tree")
+    assert code == 0, error  # in the memory of a few
+    assert sum(path.is_dir() for path in (tmp_path / "tree").rglob("*")) == 30
+
+
+@pytest.mark.parametrize("size", [{}, {"sizeBytes": 0}, {"sizeBytes": -1}, {"sizeBytes": "x"}, {"sizeBytes": None}])
+def test_a_file_whose_size_is_not_told_replaces_none(against, tmp_path, size):
+    refusal = http(json.dumps({"code": "too_large", "detail": "too large"}).encode(), status="413 Content Too Large", type="application/problem+json")
+    (tmp_path / "mine").write_text("mine")
+
+    def answer(head):
+        if b"/system/limits" in head:
+            return http(b"{}")
+        return http(json.dumps({"kind": "file", "mode": "0644", "path": "/x", **size}).encode()) if b"/stat?" in head else refusal
+    code, _, error = against(answer, "fs", "cp", "box:/x", tmp_path / "mine")
+    assert code != 0 and (tmp_path / "mine").read_text() == "mine", error
+    (tmp_path / "empty").write_text("")
+    code, _, error = against(answer, "fs", "cp", tmp_path / "empty", "box:/x/y")
+    assert code != 0, error
+
+
+@pytest.mark.parametrize("slow", ["hangs", "drips"])
+def test_ctrl_c_ends_an_upload_whose_cleaning_up_does_not_end(against, tmp_path, slow):
+    (tmp_path / "large").write_bytes(b"x" * 500)
+    is_appending = threading.Event()
+
+    def wait(first):
+        yield first
+        while True:
+            time.sleep(0.5)
+            yield b"x" if slow == "drips" else b""
+
+    def answer(head):
+        if b"/system/limits" in head:
+            return http(b'{"fileBytes": 100}')
+        if b"/stat?" in head:
+            return http(b"{}", status="404 Not Found")
+        if head.startswith(b"PUT "):
+            sizes = int(next(line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")).split(b":")[1])
+            return http(json.dumps({"sizeBytes": sizes}).encode()) if sizes <= 100 else http(b"{}", status="413 Content Too Large")
+        if b"/append?" in head:
+            is_appending.set()
+        return wait(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" if slow == "drips" else b"")
+
+    def interrupt(process):
+        assert is_appending.wait(PATIENCE)
+        process.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    code, _, error = against(answer, "fs", "cp", tmp_path / "large", "box:/x/y", after=interrupt)
+    assert code == 130 and time.monotonic() - begun < PATIENCE / 2, error
 
 
 def test_parts_of_a_file_are_what_was_asked_for(against, tmp_path):
@@ -375,6 +429,18 @@ def test_parts_of_a_file_are_what_was_asked_for(against, tmp_path):
         assert code != 0 and not (tmp_path / "file").exists() and not list(tmp_path.glob("file.*")), error
     code, _, _ = against(answer(lambda first, last: right[first:last + 1], etag='"1"\r\nEvil: 1'), "fs", "cp", "box:/x", tmp_path / "file")
     assert code == 0
+
+
+def test_a_file_that_may_not_become_so_large_is_told_and_gone(tmp_path):
+    archive = tar_of(entry("new", size=300000), entry("old", size=300000))
+    hostile = Hostile(stat_then(http(archive, type="application/x-tar"), "directory"))
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "old").write_text("mine")
+    done = subprocess.run(["prlimit", "--fsize=100000", BURROW, "fs", "cp", "-r", "box:/x/.", tree], capture_output=True, timeout=PATIENCE,
+                          env=plain_environment(tmp_path, BURROW_URL=hostile.url))
+    hostile.socket.close()
+    assert done.returncode == 1 and b"File too large" in done.stderr and {path.name: path.read_text() for path in tree.iterdir()} == {"old": "mine"}
 
 
 # ---- words that programs on this machine get ----
