@@ -80,6 +80,8 @@ int contexts_find(const char *name, struct context *out, struct burrow_error *er
         name = text_of(document->root, "current");
     const struct data_value *entry = name ? find(document, name) : NULL;
     const char *url = text_of(entry, "url");
+    if (!url && is_named && strcmp(name, "local") == 0)
+        return 0;
     if (!url)
         return is_named
                    ? say_fail(
@@ -173,15 +175,18 @@ static int add(struct invocation *invocation, struct burrow_error *err)
     if (load(&document, err) < 0)
         return -1;
     const char *current = document ? text_of(document->root, "current") : NULL;
+    const struct data_value *known = document ? value_get(document->root, "contexts") : NULL;
+    if (!current && !(known && known->first))
+        current = name; // the first of all
     const char *key = invocation->api_key ? invocation->api_key : getenv("BURROW_API_KEY");
-    const struct change change = {name, url, key && *key ? key : NULL, current ? current : name};
+    const struct change change = {name, url, key && *key ? key : NULL, current};
     if (save(document, &change, err) < 0)
         return -1;
     if (invocation->is_json)
         return say_json("{\"ok\":true}", err);
     say_done("context '%s' is %s%s", name, url,
-             strcmp(change.current, name) == 0 ? ", and in use"
-                                               : "; 'burrow context use' switches");
+             current && strcmp(current, name) == 0 ? ", and in use"
+                                                   : "; 'burrow context use' switches");
     return 0;
 }
 

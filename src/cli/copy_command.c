@@ -3,6 +3,7 @@
 #include "cli/copy_command.h"
 
 #include "base/auto.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "cli/listing.h"
 #include "cli/progress_bar.h"
@@ -282,10 +283,26 @@ static char *local_target(const struct copying *copying, bool has_name)
     autofree char *copy = xstrdup(copying->path);
     const char *name = basename(copy);
 
-    if (!is_directory || !has_name || strcmp(name, "/") == 0 || strcmp(name, ".") == 0 ||
-        strcmp(name, "..") == 0)
+    if (strcmp(local, "-") == 0 || !is_directory || !has_name || strcmp(name, "/") == 0 ||
+        strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return xstrdup(local);
     return xasprintf("%s%s%s", local, local[length - 1] == '/' ? "" : "/", name);
+}
+
+/* As those in the sandbox are. */
+static int make_parents(const struct copying *copying, const char *local, struct burrow_error *err)
+{
+    autofree char *copy = xstrdup(local);
+    const char *parent = dirname(copy);
+    struct error error = {0};
+
+    if (strcmp(local, "-") == 0 || access(parent, F_OK) == 0)
+        return 0;
+    if (copying->invocation->is_strict)
+        return say_fail(err, BURROW_NOT_FOUND,
+                        "there is no directory '%s', and --strict makes none", parent);
+    return fd_make_dirs(parent, 0755, &error) < 0 ? say_fail(err, BURROW_LOCAL, "%s", error.text)
+                                                  : 0;
 }
 
 static int download(struct copying *copying, struct burrow_error *err)
@@ -303,6 +320,14 @@ static int download(struct copying *copying, struct burrow_error *err)
     if (is_tree && !copying->invocation->is_recursive)
         return say_fail(err, BURROW_INVALID, "'%s' is a directory: copy it with -r", copying->path);
     autofree char *local = local_target(copying, true);
+    if (is_tree && strcmp(copying->destination, "-") == 0)
+        return say_fail(
+            err, BURROW_INVALID,
+            "a directory goes to standard output as an archive: burrow fs download %s - "
+            "--format tar --path '%s'",
+            copying->sandbox, copying->path);
+    if (make_parents(copying, local, err) < 0)
+        return -1;
     if (is_tree)
         return take_tree(copying, local, err);
     copying->files = 1;
@@ -350,6 +375,9 @@ int copy_run(struct invocation *invocation, struct burrow_error *err)
         return say_fail(err, BURROW_INVALID,
                         "one of the two must be in a sandbox, as SANDBOX:PATH: burrow fs cp ./file "
                         "work:/workspace/");
+    if (invocation->is_json && strcmp(copying.destination, "-") == 0)
+        return say_fail(err, BURROW_INVALID,
+                        "'-' and --json are both for standard output: leave one of them out");
     if (invocation->timeout_ms != OPTION_UNSET)
         burrow_set_timeout(invocation->client,
                            invocation->timeout_ms > INT_MAX ? -1 : (int)invocation->timeout_ms);
@@ -357,8 +385,9 @@ int copy_run(struct invocation *invocation, struct burrow_error *err)
         return -1;
     progress_end(&copying.progress);
     if (copying.refused)
-        say_note("%llu entries were left out: devices, or names and links that lead outside",
-                 (unsigned long long)copying.refused);
+        say_note("%llu %s left out: devices, or names and links that lead outside",
+                 (unsigned long long)copying.refused,
+                 copying.refused == 1 ? "entry was" : "entries were");
     if (invocation->is_json)
         return tell_json(&copying, err);
     if (strcmp(copying.destination, "-") != 0)

@@ -75,9 +75,8 @@ static int detach(const struct detach_options *options, struct error *err)
 {
     autofd lock = -1;
 
-    if (options->ends_sandboxes &&
-        (engine_need_root(err) < 0 || keep_server_out(options->data_dir, &lock, err) < 0 ||
-         engine_end_boxes(options->data_dir, err) < 0))
+    if (engine_need_root(err) < 0 || keep_server_out(options->data_dir, &lock, err) < 0 ||
+        (options->ends_sandboxes && engine_end_boxes(options->data_dir, err) < 0))
         return -1;
     if (engine_detach(options->data_dir, err) == 0)
         return egress_stop(options->data_dir, err); // no box is left that it could be for

@@ -285,14 +285,21 @@ int entry_maker_settle(struct entry_maker *maker, struct burrow_error *err)
     return maker->small ? file_maker_settle(maker->small, err) : 0;
 }
 
-int entry_make_directory(struct entry_maker *maker, const char *name, struct burrow_error *err)
+int entry_make_directory(struct entry_maker *maker, const char *name, unsigned mode,
+                         struct burrow_error *err)
 {
     char clean[ENTRY_NAME];
 
     if (!takes_name(maker, name, clean))
         return 0;
+    uint64_t before = maker->directories;
     autofd made = open_directory(maker, clean);
-    return made < 0 ? fail_at(clean, err) : 0;
+    if (made < 0)
+        return fail_at(clean, err);
+    autofree char *place = xasprintf("/proc/self/fd/%d", made); // which is open by name alone
+    if (maker->directories > before && chmod(place, (mode & 0777) | 0700) < 0)
+        return fail_at(clean, err);
+    return 0;
 }
 
 /* What cannot take the place leaves what is there. */

@@ -32,8 +32,9 @@ DEFINE_AUTOPTR(entry_maker)
 /* All names from here on are below this one, which may be any; false where it leads outside or is too long. "" is the directory itself. */
 bool entry_maker_enter(struct entry_maker *maker, const char *name);
 
-/* Directories above are made where missing. What is refused is counted, and no failure. */
-int entry_make_directory(struct entry_maker *maker, const char *name, struct burrow_error *err);
+/* A directory's owner can write to it in any case. Directories above are made where missing. What is refused is counted, and no failure. */
+int entry_make_directory(struct entry_maker *maker, const char *name, unsigned mode,
+                         struct burrow_error *err);
 int entry_make_link(struct entry_maker *maker, const char *name, const char *target,
                     struct burrow_error *err);
 /* A second name of a file that came before; `first` is as other names. */

@@ -272,6 +272,16 @@ int file_take(struct burrow_client *client, const char *target, const char *loca
     return result;
 }
 
+/* An archive is one request, and bounded as such; copying is not. */
+static int suggest_copying(struct burrow_error *err)
+{
+    if (err->status == 413)
+        (void)snprintf(err->remedy, sizeof err->remedy,
+                       "'burrow fs cp -r' copies directories of any size; whoever runs the server "
+                       "can allow larger archives (--file-limit)");
+    return -1;
+}
+
 static int download(struct invocation *invocation, struct burrow_error *err)
 {
     const char *format =
@@ -283,7 +293,7 @@ static int download(struct invocation *invocation, struct burrow_error *err)
 
     if (file_take(invocation->client, target, invocation->operands[1], invocation->is_json, &bytes,
                   err) < 0)
-        return -1;
+        return suggest_copying(err);
     return strcmp(invocation->operands[1], "-") == 0
                ? 0
                : tell_archive(invocation, "saved", bytes, err);
@@ -331,7 +341,7 @@ static int upload(struct invocation *invocation, struct burrow_error *err)
 
     if (file_send(invocation->client, "PUT", target, invocation->operands[1], invocation->is_json,
                   NULL, &bytes, err) < 0)
-        return -1;
+        return suggest_copying(err);
     return tell_archive(invocation, "unpacked", bytes, err);
 }
 

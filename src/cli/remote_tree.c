@@ -44,6 +44,11 @@ static int fail_with(struct burrow_error *err, const char *doing, const char *na
 #define DEPTH 256
 #define NAMES_BYTES ((size_t)64 << 20) // of directories that are still to be taken
 
+struct inner {
+    char *name;
+    unsigned mode;
+};
+
 /* One directory. Those in it come after it, when its list is gone: what a stranger lists is held for one directory at a time. */
 struct taking {
     struct remote_tree *tree;
@@ -51,15 +56,20 @@ struct taking {
     const char *name; // of the directory that is taken, below the first one; ""
     unsigned depth;
     size_t *names_left;
-    char **inner; // names of the directories in it
+    struct inner *inner; // the directories in it
     size_t n_inner;
 };
+
+static size_t size_of(const char *name)
+{
+    return strlen(name) + sizeof(struct inner);
+}
 
 static void taking_clear(struct taking *taking)
 {
     for (size_t i = 0; i < taking->n_inner; i++) {
-        *taking->names_left += strlen(taking->inner[i]) + sizeof(char *);
-        free(taking->inner[i]);
+        *taking->names_left += size_of(taking->inner[i].name);
+        free(taking->inner[i].name);
     }
     free(taking->inner);
 }
@@ -176,9 +186,10 @@ static int take_file(const struct taking *taking, const char *name, unsigned mod
     return entry_end_file(taking->maker, err);
 }
 
-static int take_inner(const struct taking *taking, const char *name, struct burrow_error *err)
+static int take_inner(const struct taking *taking, const struct inner *which,
+                      struct burrow_error *err)
 {
-    autofree char *inner_name = below(taking->name, name);
+    autofree char *inner_name = below(taking->name, which->name);
     autoclear(taking) inner = {.tree = taking->tree,
                                .maker = taking->maker,
                                .name = inner_name,
@@ -190,14 +201,15 @@ static int take_inner(const struct taking *taking, const char *name, struct burr
                         "the sandbox has directories in each other more than %d deep", DEPTH);
     if (!enter(&inner))
         return 0;
-    if (entry_make_directory(taking->maker, "", err) < 0)
+    if (entry_make_directory(taking->maker, "", which->mode, err) < 0)
         return -1;
     return take_directory(&inner, err);
 }
 
-static int note_inner(struct taking *taking, const char *name, struct burrow_error *err)
+static int note_inner(struct taking *taking, const char *name, unsigned mode,
+                      struct burrow_error *err)
 {
-    size_t size = strlen(name) + sizeof(char *);
+    size_t size = size_of(name);
 
     if (size > *taking->names_left)
         return say_fail(err, BURROW_LIMIT,
@@ -205,7 +217,7 @@ static int note_inner(struct taking *taking, const char *name, struct burrow_err
                         (int)(NAMES_BYTES >> 20));
     *taking->names_left -= size;
     taking->inner = xrealloc(taking->inner, taking->n_inner + 1, sizeof *taking->inner);
-    taking->inner[taking->n_inner++] = xstrdup(name);
+    taking->inner[taking->n_inner++] = (struct inner){xstrdup(name), mode};
     return 0;
 }
 
@@ -246,7 +258,7 @@ static int take_entry(void *context, const struct burrow_value *item, struct bur
         return 0;
     }
     if (strcmp(kind, "directory") == 0) {
-        result = note_inner(taking, name, err);
+        result = note_inner(taking, name, mode, err);
     } else if (strcmp(kind, "file") == 0) {
         result = take_file(taking, name, mode, err);
     } else if (strcmp(kind, "link") == 0) {
@@ -267,7 +279,7 @@ static int take_entries(struct taking *taking, struct burrow_error *err)
     if (burrow_list(taking->tree->client, target, 0, take_entry, taking, err) < 0)
         return -1;
     for (size_t i = 0; i < taking->n_inner; i++) {
-        if (take_inner(taking, taking->inner[i], err) < 0 && !is_gone(err))
+        if (take_inner(taking, &taking->inner[i], err) < 0 && !is_gone(err))
             return -1;
     }
     return 0;

@@ -4,10 +4,13 @@
 
 #include "base/auto.h"
 #include "base/mem.h"
+#include "cli/contexts.h"
 #include "cli/exit.h"
+#include "cli/say.h"
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -59,8 +62,23 @@ int cli_serve(int argc, char **argv)
     return error_exit_code(&err);
 }
 
+/* Keys are made where the server's data is, whichever server other commands go to. */
+static void tell_which_server(void)
+{
+    const char *variable = getenv("BURROW_URL");
+    autocontext context = {0};
+    struct burrow_error ignored;
+
+    if (variable && *variable)
+        say_note("keys are those of the server on this machine, not of BURROW_URL");
+    else if (contexts_find(NULL, &context, &ignored) > 0)
+        say_note("keys are those of the server on this machine, not of the context '%s' in use",
+                 context.name);
+}
+
 int cli_key(int argc, char **argv)
 {
+    tell_which_server();
     return cli_serve(argc, argv);
 }
 

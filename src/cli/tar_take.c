@@ -55,7 +55,7 @@ static int make_entry(struct tar_take *tar, unsigned mode, uint64_t size, struct
     tar->has_content = false;
     switch (tar->type) {
     case '5':
-        return entry_make_directory(tar->maker, tar->name, err);
+        return entry_make_directory(tar->maker, tar->name, mode, err);
     case '0':
     case '\0':
         return entry_begin_file(tar->maker, tar->name, mode, size, &tar->has_content, err);

@@ -122,10 +122,13 @@ static int send_part(struct sending *sending, uint64_t length, bool is_more, uin
     return 0;
 }
 
-static int send_all_parts(struct sending *sending, uint64_t most, struct burrow_error *err)
+static int send_all_parts(void *context, struct burrow_error *err)
 {
-    uint64_t size = 0;
+    struct sending *sending = context;
+    uint64_t size = 0, most;
 
+    if (part_size(sending->client, &most, err) < 0)
+        return -1;
     while (sending->sent < sending->total) {
         uint64_t left = sending->total - sending->sent, part = left < most ? left : most;
         if (send_part(sending, part, sending->sent > 0, &size, err) < 0)
@@ -223,18 +226,19 @@ static void tell_own_name(const struct sending *sending, struct burrow_error *er
 }
 
 /* Beside the file, which is replaced when all of it is there. */
-static int send_in_parts(struct sending *sending, struct burrow_error *err)
+static int send_beside(struct sending *sending,
+                       int (*send_parts)(void *context, struct burrow_error *err), void *context,
+                       struct burrow_error *err)
 {
     autofree char *beside = name_beside(sending->what->path);
     bool is_replaced;
-    uint64_t most;
 
-    if (part_size(sending->client, &most, err) < 0 || look_at_old(sending, &is_replaced, err) < 0)
+    if (look_at_old(sending, &is_replaced, err) < 0)
         return -1;
     if (!is_replaced)
-        return send_all_parts(sending, most, err);
+        return send_parts(context, err);
     sending->path = beside;
-    int result = send_all_parts(sending, most, err);
+    int result = send_parts(context, err);
     if (result == 0)
         result = put_in_place(sending, err);
     if (result < 0) {
@@ -250,7 +254,129 @@ static int begin_again(struct sending *sending, off_t start, struct burrow_error
     if (lseek(sending->what->fd, start, SEEK_SET) < 0)
         return client_fail_sys(err, BURROW_LOCAL, "read what is to be sent");
     sending->sent = sending->done = 0;
-    return send_in_parts(sending, err);
+    return send_beside(sending, send_all_parts, sending, err);
+}
+
+// ---- what comes out of a pipe ----
+
+#define READ_AHEAD ((size_t)1 << 20) // what is no longer goes whole
+
+struct piped {
+    struct sending *sending;
+    char *ahead; // what was read before it was known how it is sent
+    size_t n_ahead, at;
+    uint64_t left; // of this part
+    bool is_over;
+};
+
+static void piped_clear(struct piped *piped)
+{
+    free(piped->ahead);
+}
+
+/* Some bytes; 0 at the end; -1 with errno. */
+static ssize_t read_piped(struct piped *piped, void *to, size_t size)
+{
+    struct pollfd fds[] = {{.fd = piped->sending->what->fd, .events = POLLIN},
+                           {.fd = piped->sending->client->patience.cancel_fd, .events = POLLIN}};
+    ssize_t got;
+
+    do {
+        while (poll(fds, 2, -1) < 0) {
+            if (errno != EINTR)
+                return -1;
+        }
+        if (fds[1].revents) {
+            errno = ECANCELED;
+            return -1;
+        }
+        got = read(fds[0].fd, to, size);
+    } while (got < 0 && errno == EINTR);
+    piped->is_over = got == 0;
+    return got;
+}
+
+static ssize_t read_part(void *context, void *to, size_t size)
+{
+    struct piped *piped = context;
+    size_t most = size < piped->left ? size : (size_t)piped->left;
+    size_t ahead = piped->n_ahead - piped->at;
+    ssize_t got;
+
+    if (most == 0 || (!ahead && piped->is_over))
+        return 0;
+    if (ahead) {
+        got = (ssize_t)(ahead < most ? ahead : most);
+        memcpy(to, piped->ahead + piped->at, (size_t)got);
+        piped->at += (size_t)got;
+    } else {
+        got = read_piped(piped, to, most);
+    }
+    piped->left -= got > 0 ? (uint64_t)got : 0;
+    return got;
+}
+
+static void on_part_sent(void *context, uint64_t sent)
+{
+    on_sent(((struct piped *)context)->sending, sent);
+}
+
+static int send_piped_part(struct piped *piped, uint64_t most, struct burrow_error *err)
+{
+    struct sending *sending = piped->sending;
+    const struct burrow_body body = {
+        .read = read_part, .on_progress = on_part_sent, .context = piped};
+    bool is_more = sending->sent > 0;
+    autofree char *target = target_of(sending, is_more);
+    struct burrow_answer *answer = NULL;
+
+    piped->left = most;
+    if (burrow_send(sending->client, is_more ? "POST" : "PUT", target, &body, &answer, err) < 0)
+        return -1;
+    int64_t size = burrow_integer(burrow_get(burrow_answer_value(answer), "sizeBytes"), -1);
+    burrow_answer_free(answer);
+    sending->sent = sending->done;
+    return size >= 0 && (uint64_t)size == sending->sent
+               ? 0
+               : client_fail(err, BURROW_CONFLICT, TAKEN_HERE "written", sending->what->path);
+}
+
+static int send_piped_parts(void *context, struct burrow_error *err)
+{
+    struct piped *piped = context;
+    uint64_t most;
+
+    if (part_size(piped->sending->client, &most, err) < 0)
+        return -1;
+    while (!piped->is_over || piped->at < piped->n_ahead) {
+        if (send_piped_part(piped, most, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int send_pipe(struct sending *sending, struct burrow_error *err)
+{
+    autoclear(piped) piped = {.sending = sending, .ahead = xcalloc(1, READ_AHEAD)};
+
+    while (!piped.is_over && piped.n_ahead < READ_AHEAD) {
+        ssize_t got = read_piped(&piped, piped.ahead + piped.n_ahead, READ_AHEAD - piped.n_ahead);
+        if (got < 0)
+            return client_fail_sys(err, errno == ECANCELED ? BURROW_CANCELLED : BURROW_LOCAL,
+                                   "read what is to be sent");
+        piped.n_ahead += (size_t)got;
+    }
+    if (!piped.is_over)
+        return send_beside(sending, send_piped_parts, &piped, err);
+    const struct burrow_body body = {
+        .type = "application/octet-stream", .data = piped.ahead, .length = piped.n_ahead};
+    autofree char *target = target_of(sending, false);
+    if (burrow_send(sending->client, "PUT", target, &body, NULL, err) < 0)
+        return piped.n_ahead && is_too_large(err)
+                   ? send_beside(sending, send_piped_parts, &piped, err)
+                   : -1;
+    on_sent(sending, piped.n_ahead);
+    return 0;
 }
 
 static int send_file(struct sending *sending, struct burrow_error *err)
@@ -263,7 +389,9 @@ static int send_file(struct sending *sending, struct burrow_error *err)
         burrow_file_limit(sending->client, &limit, err) < 0)
         return -1;
     if (can_seek && sending->total > limit)
-        return send_in_parts(sending, err);
+        return send_beside(sending, send_all_parts, sending, err);
+    if (sending->total == BURROW_UNTIL_END)
+        return send_pipe(sending, err);
     if (send_part(sending, sending->total, false, &size, err) == 0)
         return 0;
     return can_seek && sending->total && is_too_large(err) ? begin_again(sending, start, err) : -1;

@@ -112,6 +112,38 @@ def test_what_cannot_be_sent_whole_leaves_what_was_there(burrow, tmp_path):
     assert burrow.text("exec", "work", "sh", "-c", "cat c/file; ls -A c; rm -r c") == "old\nfile\n"
 
 
+@pytest.mark.parametrize("size", (0, 5, LIMIT - 1, LIMIT, LIMIT + 1, 3 * LIMIT, 3 * LIMIT + 17))
+def test_what_comes_out_of_a_pipe_has_any_size(burrow, tmp_path, size):
+    local = write(tmp_path / "file", size, seed=size)
+    burrow("exec", "work", "sh", "-c", "mkdir p; echo old >p/file; chown 33:44 p/file")
+    for _ in range(2):
+        told = subprocess.run(f"cat {local} | {BURROW} fs cp - work:/workspace/p/file", shell=True, capture_output=True, check=True, env=burrow.environment, timeout=PATIENCE)
+        assert b"copied 1 file" in told.stdout
+        assert digest_there(burrow, "p/file") == digest(local) and names_there(burrow, "p") == ["file"]
+    assert burrow.text("exec", "work", "stat", "-c", "%u:%g", "p/file") == "33:44\n"
+    burrow("exec", "work", "rm", "-r", "p")
+
+
+def test_a_pipe_that_is_left_leaves_what_was_there(burrow):
+    burrow("exec", "work", "sh", "-c", "mkdir p; echo old >p/file")
+    sending = subprocess.Popen([BURROW, "fs", "cp", "-", "work:/workspace/p/file"], env=burrow.environment, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    sending.stdin.write(b"x" * 5 * LIMIT)
+    sending.stdin.flush()
+    until(lambda: len(names_there(burrow, "p")) == 2, "the first part to come")
+    sending.send_signal(signal.SIGINT)
+    assert sending.wait(PATIENCE) == 130
+    sending.stdin.close()
+    assert burrow.text("exec", "work", "sh", "-c", "cat p/file; ls -A p; rm -r p") == "old\nfile\n"
+
+
+def test_archives_too_large_for_a_request_name_the_way_out(burrow, tree, tmp_path):
+    burrow("fs", "cp", "-r", tree, "work:/workspace/tree")
+    for words in (["download", "work", tmp_path / "a.tar", "--path", "/workspace/tree"], ["upload", "work", tree / "large", "--format", "tar"]):
+        said = burrow.error("fs", *words, code=7)
+        assert "burrow fs cp -r" in said and "--file-limit" in said
+    burrow("exec", "work", "rm", "-r", "tree")
+
+
 def test_a_file_that_changes_meanwhile_is_told(burrow, tmp_path):
     # so sparse that all parts are quick, and so large that they are many
     burrow("exec", "work", "truncate", "-s", "512M", "changes")
@@ -134,6 +166,8 @@ def tree(tmp_path):
     write(top / "a/b/half", LIMIT // 2 + 1, seed=102)
     write(top / "a/small", 3, seed=103)
     (top / "a/b/empty").mkdir()
+    (top / "a/b/empty").chmod(0o750)
+    (top / "many").chmod(0o700)
     (top / "a/b/up").symlink_to("../../large")
     (top / "a/b/run.sh").write_text("#!/bin/sh\n")
     (top / "a/b/run.sh").chmod(0o755)
@@ -141,7 +175,7 @@ def tree(tmp_path):
 
 
 def snapshot(top):
-    return {str(path.relative_to(top)): ("link", os.readlink(path)) if path.is_symlink() else ("directory",) if path.is_dir()
+    return {str(path.relative_to(top)): ("link", os.readlink(path)) if path.is_symlink() else ("directory", path.stat().st_mode & 0o777) if path.is_dir()
             else ("file", path.stat().st_mode & 0o777, digest(path)) for path in sorted(top.rglob("*"))}
 
 

@@ -441,6 +441,25 @@ def entry(name, type=tarfile.REGTYPE, link="", size=0, mode=0o6755):
     return info
 
 
+def test_standard_output_is_no_directory(burrow, work, tmp_path):
+    burrow("exec", work, "--", "sh", "-c", "mkdir -p /tmp/out/d && echo x >/tmp/out/f")
+    assert "burrow fs download" in burrow.error("fs", "cp", "-r", f"{work}:/tmp/out", "-", code=2, cwd=tmp_path)
+    (tmp_path / "-").mkdir()
+    assert burrow("fs", "cp", f"{work}:/tmp/out/f", "-", cwd=tmp_path).stdout == b"x\n"
+    assert "--json" in burrow.json("fs", "cp", f"{work}:/tmp/out/f", "-", code=2, cwd=tmp_path)["error"]["message"]
+    assert not list((tmp_path / "-").iterdir())
+
+
+def test_local_directories_are_made_as_those_of_the_sandbox(burrow, work, tmp_path):
+    burrow("exec", work, "--", "sh", "-c", "mkdir -p -m 700 /tmp/modes/shut && mkdir -m 555 /tmp/modes/read && echo x >/tmp/modes/read/f")
+    burrow("fs", "cp", f"{work}:/tmp/modes/read/f", tmp_path / "new/deep/f")
+    assert (tmp_path / "new/deep/f").read_text() == "x\n"
+    assert "--strict" in burrow.error("fs", "cp", "--strict", f"{work}:/tmp/modes/read/f", tmp_path / "other/f", code=3)
+    burrow("fs", "cp", "-r", f"{work}:/tmp/modes", tmp_path / "a/b/modes")
+    assert (tmp_path / "a/b/modes/shut").stat().st_mode & 0o777 == 0o700 and (tmp_path / "a/b/modes/read").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "a/b/modes/read/f").read_text() == "x\n"
+
+
 def test_an_archive_of_a_hostile_server_stays_in_its_place(tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
