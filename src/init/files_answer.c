@@ -46,7 +46,18 @@ static int begin(struct talk *talk, const struct files_user *who, struct error *
         return error_sys(err, "become user %u of group %u", who->uid, who->gid);
     talk->drops_set_ids = who->drops_set_ids;
     talk->base = inside_dir(AT_FDCWD, who->base, false, err);
-    return talk->base < 0 ? -1 : 0;
+    if (talk->base >= 0)
+        return 0;
+    talk->base = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC); // for what names no base
+    return -1;
+}
+
+/* Whether the request is about something below the base. */
+static bool is_relative(const struct talk *talk)
+{
+    bool has_two = talk->type == FILES_COPY || talk->type == FILES_RENAME;
+
+    return talk->path[0] != '/' || (has_two && talk->second[0] != '/');
 }
 
 static int send_file(struct talk *talk, int fd, struct error *err)
@@ -206,12 +217,13 @@ static int answer(struct talk *talk, int result, const struct error *error)
     return sent;
 }
 
-/* A `reason` why nothing can be done is the answer to everything. */
+/* A `reason` why nothing can be done is the answer to everything, but where the base alone is missing. */
 static void serve(struct talk *talk, const struct error *reason)
 {
     while (talk_next(talk) == 0) {
         struct error err = *reason;
-        int result = err.reason ? -1 : verbs[talk->type](talk, &err);
+        bool is_refused = err.reason && (talk->base < 0 || is_relative(talk));
+        int result = is_refused ? -1 : verbs[talk->type](talk, &err);
         if (result == TALK_OVER || answer(talk, result, &err) < 0)
             return;
     }

@@ -441,6 +441,16 @@ def entry(name, type=tarfile.REGTYPE, link="", size=0, mode=0o6755):
     return info
 
 
+def test_absolute_paths_need_no_working_directory(burrow):
+    burrow("create", "--name", "bare")
+    burrow("fs", "rmdir", "-r", "bare", "/workspace")
+    assert "Not a directory" not in burrow.text("fs", "ls", "bare", "/etc/passwd")
+    burrow("fs", "cp", "/etc/hostname", "bare:/tmp/there")
+    assert burrow("fs", "cp", "bare:/tmp/there", "-").stdout
+    assert "'/workspace'" in burrow.error("fs", "ls", "bare", "below", code=3)
+    burrow("rm", "bare")
+
+
 def test_standard_output_is_no_directory(burrow, work, tmp_path):
     burrow("exec", work, "--", "sh", "-c", "mkdir -p /tmp/out/d && echo x >/tmp/out/f")
     assert "burrow fs download" in burrow.error("fs", "cp", "-r", f"{work}:/tmp/out", "-", code=2, cwd=tmp_path)
@@ -698,6 +708,19 @@ def test_which_server_is_asked_first(tmp_path):
         asked = Cli(tmp_path / "home", BURROW_DATA=str(tmp_path / "nowhere"), **variables)
         assert f"no server at 127.0.0.1:{port}" in asked.error("list", *words, code=5), (words, variables)
         assert f"no server at 127.0.0.1:{port}" in asked.error("run", *words, "--", "true", code=125), (words, variables)
+
+
+def test_another_server_is_not_switched_to_by_itself(tmp_path, server):
+    plain = Cli(tmp_path / "home", BURROW_DATA=str(server.data))
+    assert "in use" in plain.text("context", "add", "first", "http://127.0.0.1:2")
+    assert "no server at 127.0.0.1:2" in plain.error("list", code=5)
+    plain("list", "--context", "local")
+    plain("context", "use", "local")
+    assert "in use" not in plain.text("context", "add", "second", "http://127.0.0.1:3")
+    plain("list")
+    plain("context", "use", "second")
+    assert "not of the context 'second'" in plain("key", "list", "--data", server.data).stderr.decode()
+    assert "not of BURROW_URL" in Cli(tmp_path / "home", BURROW_URL="http://127.0.0.1:4")("key", "list", "--data", server.data).stderr.decode()
 
 
 def end_process(pid):

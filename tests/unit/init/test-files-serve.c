@@ -579,7 +579,7 @@ TEST(everything_is_done_as_the_user)
     CHECK_INT(info.st_uid, 0);
 }
 
-TEST(a_base_that_is_missing_is_said_for_each_request)
+TEST(a_base_that_is_missing_is_said_for_each_request_that_needs_it)
 {
     autorig rig = rig_make();
     struct error err = {0};
@@ -587,8 +587,11 @@ TEST(a_base_that_is_missing_is_said_for_each_request)
     rig_stop(&rig);
     CHECK(rmdir(rig.dir) == 0);
     rig_start(&rig);
-    CHECK(files_mkdir(rig.conv, "/tmp", 0700, 0, &err) < 0);
+    CHECK(files_mkdir(rig.conv, "y", 0700, 0, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
+    CHECK(files_rename(rig.conv, "/tmp", "y", 0, &err) < 0);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
+    CHECK_OK(files_stat(rig.conv, "/tmp", true, NULL, NULL, &err), err);
     CHECK(files_write_buffer(rig.conv, "x", 0600, 0, "abc", 3, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
 }
