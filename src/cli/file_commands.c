@@ -147,11 +147,19 @@ static int tell(struct invocation *invocation, const char *word, struct burrow_e
     return say_written(&json, &text, err);
 }
 
+static void suggest(struct burrow_error *err, const char *remedy)
+{
+    (void)snprintf(err->remedy, sizeof err->remedy, "%s", remedy);
+}
+
 static int make_directory(struct invocation *invocation, struct burrow_error *err)
 {
     if (burrow_directory_make(invocation->client, invocation->operands[0], invocation->operands[1],
-                              invocation->has_parents, err) < 0)
+                              invocation->has_parents, err) < 0) {
+        if (err->status == 404 && !invocation->has_parents && !strstr(err->code, "sandbox"))
+            suggest(err, "'-p' makes the directories above it too");
         return -1;
+    }
     return tell(invocation, "made", err);
 }
 
@@ -174,10 +182,14 @@ static int check_kind(struct invocation *invocation, bool wants_directory, struc
 
 static int remove_directory(struct invocation *invocation, struct burrow_error *err)
 {
-    if (check_kind(invocation, true, err) < 0 ||
-        burrow_file_remove(invocation->client, invocation->operands[0], invocation->operands[1],
-                           invocation->is_recursive, err) < 0)
+    if (check_kind(invocation, true, err) < 0)
         return -1;
+    if (burrow_file_remove(invocation->client, invocation->operands[0], invocation->operands[1],
+                           invocation->is_recursive, err) < 0) {
+        if (err->status == 409 && !invocation->is_recursive)
+            suggest(err, "'-r' removes it with all that is in it");
+        return -1;
+    }
     return tell(invocation, "removed", err);
 }
 
@@ -276,9 +288,8 @@ int file_take(struct burrow_client *client, const char *target, const char *loca
 static int suggest_copying(struct burrow_error *err)
 {
     if (err->status == 413)
-        (void)snprintf(err->remedy, sizeof err->remedy,
-                       "'burrow fs cp -r' copies directories of any size; whoever runs the server "
-                       "can allow larger archives (--file-limit)");
+        suggest(err, "'burrow fs cp -r' copies directories of any size; whoever runs the server "
+                     "can allow larger archives (--file-limit)");
     return -1;
 }
 

@@ -16,6 +16,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // ---- create ----
 
@@ -31,6 +32,19 @@ static int tell_sandbox(const struct burrow_value *value, const struct burrow_va
     say_put_members(&json, value);
     json_map_end(&json);
     return say_written(&json, &text, err);
+}
+
+/* To who works by hand: when it goes. */
+static void tell_end(const struct burrow_value *sandbox)
+{
+    int64_t idle = burrow_integer(burrow_get(sandbox, "idleTimeoutMs"), 0);
+    const char *then = value_text(sandbox, "onIdle");
+    char text[SAY_TEXT];
+
+    if (idle > 0 && isatty(STDOUT_FILENO))
+        say_note("%s after %s without use (--idle-timeout)",
+                 strcmp(then, "pause") == 0 ? "it pauses" : "it ends, with its files,",
+                 say_duration(idle, text));
 }
 
 static int create(struct invocation *invocation, struct burrow_error *err)
@@ -57,6 +71,7 @@ static int create(struct invocation *invocation, struct burrow_error *err)
     }
     say_done("created sandbox %s in %llums", value_text(value, "id"),
              (unsigned long long)(clock_monotonic_ms() - since));
+    tell_end(value);
     if (url) {
         autofree char *clean = say_clean(burrow_text(url));
         (void)printf("%s url: %s\n", say_has_colours() ? "ℹ" : " ", clean);
@@ -208,6 +223,9 @@ static void print_sandbox(const struct burrow_value *value, const struct burrow_
     say_field("snapshot", value_text(value, "snapshotId"));
     say_field_value("url", url);
     say_field("created", say_ago(value_text(value, "createdAt"), text));
+    if (burrow_get(value, "endedAt"))
+        say_field("ended", say_ago(value_text(value, "endedAt"), text));
+    say_field_value("reason", burrow_get(value, "reason"));
     print_limits(burrow_get(value, "limits"));
     print_use(burrow_get(value, "usage"), now);
     int64_t idle = burrow_integer(burrow_get(value, "idleTimeoutMs"), 0);

@@ -17,6 +17,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import server as servers  # noqa: E402
+from client import until  # noqa: E402
 
 BURROW = servers.BURROW
 PATIENCE = 120
@@ -439,6 +440,21 @@ def entry(name, type=tarfile.REGTYPE, link="", size=0, mode=0o6755):
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.size, info.mode = type, link, size if type == tarfile.REGTYPE else 0, mode
     return info
+
+
+def test_a_name_whose_sandbox_has_ended_says_so(burrow):
+    made = burrow.json("create", "--name", "short", "--idle-timeout", "1s")["id"]
+    until(lambda: burrow.json("list", "--name", "short")[0]["state"] == "ended", "it to end")
+    assert f"sandbox 'short' has ended; the last of this name was sandbox '{made}'" in burrow.error("exec", "short", "true", code=125)
+    shown = burrow.text("get", made)
+    assert re.search(r"^ended +(now|\S+ ago)$", shown, re.M) and re.search(r"^reason +idle$", shown, re.M), shown
+
+
+def test_remedies_name_the_option(burrow, work):
+    assert "'-p'" in burrow.error("fs", "mkdir", work, "/tmp/no/such/parents", code=3)
+    burrow("fs", "mkdir", "-p", work, "/tmp/full/inner")
+    assert "'-r'" in burrow.error("fs", "rmdir", work, "/tmp/full", code=6)
+    assert "burrow runtime list" in burrow.error("create", "--runtime", "nosuch", code=3)
 
 
 def test_absolute_paths_need_no_working_directory(burrow):

@@ -77,12 +77,12 @@ def test_delete_goes_on_after_one_that_is_not_there(burrow):  # noqa: F811
 # ---- what to do next ----
 
 @pytest.mark.parametrize("words, code", [(["fs", "ls", "work", "/nope"], 3), (["fs", "rm", "work", "/nope"], 3), (["cp", "work:/nope", "."], 3),
-                                         (["fs", "rmdir", "work", "/workspace/full"], 6), (["fs", "ls", "work", "/etc/passwd"], 6)])
+                                         (["fs", "rmdir", "work", "/workspace/full"], 6)])
 def test_a_path_is_not_told_of_as_an_id_or_a_state(burrow, work, words, code):  # noqa: F811
     burrow("fs", "mkdir", work, "/workspace/full/of", "-p")
     told = burrow.error(*words, code=code)
     assert "id or name" not in told and "its state" not in told
-    assert "path" in told or "'burrow fs" in told or "No such file" in told
+    assert "path" in told or "'burrow fs" in told or "No such file" in told or "'-r'" in told
 
 
 # ---- JSON ----

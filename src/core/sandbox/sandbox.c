@@ -88,6 +88,24 @@ static int find_seen(struct sandboxes *sandboxes, const struct actor *actor, con
     return store_sandbox_find_name(sandboxes->store, &seen, name, id, err);
 }
 
+/* There is none alive; of those that were, the last is told. */
+static int tell_ended(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
+                      struct error *err)
+{
+    struct sandbox_filter filter = {
+        .owner = actor_filter(actor), .name = name, .states = SANDBOX_OVER, .page.limit = 1};
+    autosandboxes found = {0};
+    struct error ignored = {0};
+
+    filter.owner.project = NULL; // which owns nothing
+    if (store_sandbox_list(sandboxes->store, &filter, &found, &ignored) == 0 && found.count == 1 &&
+        found.rows[0].state != SANDBOX_DELETED && actor_selects(actor, found.rows[0].labels))
+        return error_refuse(err, ERROR_NOT_FOUND, "sandbox",
+                            "sandbox '%s' has ended; the last of this name was sandbox '%s'", name,
+                            found.rows[0].id);
+    return -1;
+}
+
 int sandbox_find_name(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
                       char id[ID_TEXT], struct error *err)
 {
@@ -95,14 +113,15 @@ int sandbox_find_name(struct sandboxes *sandboxes, const struct actor *actor, co
 
     if (*actor->sandbox)
         return find_own(sandboxes, actor, name, id, err);
-    if (find_seen(sandboxes, actor, name, id, err) == 0) {
-        if (is_living(sandboxes, id))
-            return 0;
-    } else if (!error_is(err, ERROR_AMBIGUOUS)) {
-        return -1;
+    int result = find_seen(sandboxes, actor, name, id, err);
+    if (result == 0 && is_living(sandboxes, id))
+        return 0;
+    if (result == 0 || error_is(err, ERROR_AMBIGUOUS)) {
+        lookup_settle_named(sandboxes, &seen, name);
+        result = find_seen(sandboxes, actor, name, id, err);
     }
-    lookup_settle_named(sandboxes, &seen, name);
-    return find_seen(sandboxes, actor, name, id, err);
+    return result < 0 && error_is(err, ERROR_NOT_FOUND) ? tell_ended(sandboxes, actor, name, err)
+                                                        : result;
 }
 
 int sandbox_status_quick(struct sandboxes *sandboxes, const struct actor *actor, const char *id,

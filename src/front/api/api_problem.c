@@ -30,6 +30,7 @@
     ROW(ERROR_DENIED, NULL, 0, "forbidden", "Not allowed", NULL) \
     ROW(ERROR_NOT_FOUND, "route", 0, "route_not_found", "There is nothing at this path", "/api/v1/openapi.json lists all paths") \
     ROW(ERROR_NOT_FOUND, "file", 0, "not_found", "There is no such thing", "check the path, and list the directory it is in") \
+    ROW(ERROR_NOT_FOUND, "runtime", 0, "not_found", "There is no such thing", "take one of those that the list of runtimes has (burrow runtime list)") \
     ROW(ERROR_NOT_FOUND, NULL, 0, "not_found", "There is no such thing", "check the id or name; what was deleted is forgotten") \
     ROW(ERROR_EXPIRED, "event", 0, "cursor_expired", "Events after this place are forgotten", "look at what there is now, and go on after the number before oldest") \
     ROW(ERROR_EXPIRED, NULL, 0, "expired", "It is no longer kept", NULL) \
