@@ -10,6 +10,7 @@
 #include "cli/remote_run.h"
 #include "cli/say.h"
 #include "cli/sandbox_options.h"
+#include "cli/shown_output.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
@@ -51,12 +52,21 @@ static void take_signals(void)
     }
 }
 
+/* stdout or stderr. */
+struct side {
+    bool is_terminal;
+    uint64_t again_bytes; // that are still to come of what was shown before
+    struct shown_output shown;
+};
+
 struct attached {
     struct burrow_socket *socket;
     bool has_keys;      // those that leave
     bool is_terminal;   // on the caller's side
     bool is_first_seen; // the first of the two keys was typed
     bool has_left, is_over, is_input_over;
+    bool is_new; // whatever it shows, nobody has seen
+    struct side sides[2];
     int exit_code;
     int ended_by; // a signal that came from outside; 0: none
 };
@@ -122,6 +132,47 @@ static int read_signals(struct attached *attached, struct burrow_error *err)
     return is_resized && !attached->ended_by ? send_size(attached, err) : 0;
 }
 
+/* What ended is shown again, whoever asks. */
+static void take_start(struct attached *attached, const struct burrow_value *execution)
+{
+    static const char *const offsets[] = {"offsets.stdout", "offsets.stderr"};
+    static const char *const sizes[] = {"sizes.stdout", "sizes.stderr"};
+    bool is_over = burrow_get(execution, "exitCode") != NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(attached->sides); i++) {
+        int64_t from = burrow_integer(burrow_get(execution, offsets[i]), 0);
+        int64_t to = burrow_integer(burrow_get(execution, sizes[i]), 0);
+        if (is_over)
+            attached->sides[i].again_bytes = UINT64_MAX;
+        else if (!attached->is_new && to > from)
+            attached->sides[i].again_bytes = (uint64_t)(to - from);
+    }
+}
+
+static int write_out(int fd, const void *data, size_t length, struct burrow_error *err)
+{
+    return fd_write_all(fd, data, length) < 0 ? say_fail_sys(err, "write output") : 0;
+}
+
+static int take_output(struct attached *attached, const struct burrow_event *event,
+                       struct burrow_error *err)
+{
+    int fd = event->stream == 2 ? STDERR_FILENO : STDOUT_FILENO;
+    struct side *side = &attached->sides[event->stream == 2];
+    size_t again = event->length < side->again_bytes ? event->length : (size_t)side->again_bytes;
+    autobuffer text = {0};
+
+    if (!side->is_terminal)
+        return write_out(fd, event->data, event->length, err);
+    side->again_bytes -= again;
+    if (again)
+        shown_output_again(&side->shown, event->data, again, &text);
+    if (again < event->length)
+        shown_output_live(&side->shown, (const char *)event->data + again, event->length - again,
+                          &text);
+    return write_out(fd, text.data, text.length, err);
+}
+
 /* What is there of it: 1 where there may be more, which comes with the next turn; 0; -1. */
 static int take_events(struct attached *attached, struct burrow_error *err)
 {
@@ -133,9 +184,10 @@ static int take_events(struct attached *attached, struct burrow_error *err)
         if (got <= 0)
             break;
         if (event.kind == BURROW_MESSAGE_OUTPUT) {
-            int fd = event.stream == 2 ? STDERR_FILENO : STDOUT_FILENO;
-            if (fd_write_all(fd, event.data, event.length) < 0)
-                return say_fail_sys(err, "write output");
+            if (take_output(attached, &event, err) < 0)
+                return -1;
+        } else if (event.kind == BURROW_MESSAGE_STARTED) {
+            take_start(attached, event.value);
         } else if (event.kind == BURROW_MESSAGE_EXIT) {
             attached->exit_code = (int)burrow_integer(burrow_get(event.value, "exitCode"), 1) & 255;
             attached->is_over = true;
@@ -235,8 +287,11 @@ int attach_terminal(struct invocation *invocation, const char *what, bool can_le
 {
     bool is_new = !is_execution(what);
     autoanswer answer = NULL;
-    struct attached attached = {.is_terminal = isatty(STDIN_FILENO),
-                                .has_keys = can_leave && isatty(STDIN_FILENO)};
+    struct attached attached = {
+        .is_terminal = isatty(STDIN_FILENO),
+        .has_keys = can_leave && isatty(STDIN_FILENO),
+        .is_new = is_new,
+        .sides = {{.is_terminal = isatty(STDOUT_FILENO)}, {.is_terminal = isatty(STDERR_FILENO)}}};
     autoterminal terminal = {0};
     struct error error = {0};
 

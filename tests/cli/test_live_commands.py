@@ -95,6 +95,33 @@ def test_attach_has_a_terminal_that_can_be_left_and_taken_up_again(terminal, bur
     again.wait_for("ended with 3")
 
 
+def left_terminal(window):
+    """Its id."""
+    left = window.wait_for("To come back: burrow attach ")
+    return left.split("To come back: burrow attach ")[1].split()[0]
+
+
+def test_what_a_program_asked_its_terminal_is_not_asked_again(terminal, burrow, work):  # noqa: F811
+    window = terminal("attach", work, "--", "bash", "--norc", "-i")
+    window.wait_for_prompt("Ctrl-P Ctrl-Q leaves")
+    window.type(r"printf '\033[>c\033[6n'; read -rs -d R answer; echo; echo answered $((${#answer}>0))", "Enter")
+    window.wait_for("answered 1")  # live, it is
+    window.type("C-p", "C-q")
+    id = left_terminal(window)
+    again = terminal("attach", id)
+    again.wait_for_prompt("answered 1")
+    again.type("echo after $((6*7))", "Enter")
+    screen = again.wait_for("after 42")
+    assert re.search(r"# echo after \$\(\(6\*7\)\)\nafter 42\n", screen), screen
+    again.type("exit", "Enter")
+    again.wait_for("ended with 0")
+    ended = terminal("attach", id)  # whose answers nobody in the sandbox would take
+    ended.wait_for("ended with 0")
+    ended.type("typed here", "Enter")
+    screen = ended.wait_for("typed here")
+    assert "^[" not in screen and "answered 1" in screen, screen
+
+
 def test_run_has_a_terminal_on_a_server_too(terminal, burrow, server):  # noqa: F811
     window = terminal("run", "--url", f"http://127.0.0.1:{server.port}", "--api-key", server.key, "--tty", "--env", "A=6", "--workdir", "/tmp", "--timeout", "5m",
                       "--", "bash")
