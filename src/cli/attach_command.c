@@ -173,6 +173,17 @@ static int take_output(struct attached *attached, const struct burrow_event *eve
     return write_out(fd, text.data, text.length, err);
 }
 
+/* The caller's terminal, as it is without a program. Where there is none, nothing is known that would have to be undone. */
+static void leave_screen(struct attached *attached)
+{
+    for (int i = 0; i < 2; i++) {
+        autobuffer text = {0};
+        struct burrow_error ignored; // the terminal may be gone
+        shown_output_leave(&attached->sides[i].shown, &text);
+        (void)write_out(i ? STDERR_FILENO : STDOUT_FILENO, text.data, text.length, &ignored);
+    }
+}
+
 /* What is there of it: 1 where there may be more, which comes with the next turn; 0; -1. */
 static int take_events(struct attached *attached, struct burrow_error *err)
 {
@@ -314,6 +325,7 @@ int attach_terminal(struct invocation *invocation, const char *what, bool can_le
     int result = attached.is_terminal ? send_size(&attached, err) : 0;
     if (result == 0)
         result = relay(&attached, err);
+    leave_screen(&attached);
     terminal_restore(&terminal);
     burrow_socket_close(attached.socket);
     if (result < 0 && (err->kind == BURROW_BROKEN || err->kind == BURROW_UNREACHABLE))

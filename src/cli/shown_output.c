@@ -39,6 +39,7 @@ static void keep(struct shown_output *shown, unsigned char byte, struct buffer *
 {
     if (shown->length == SHOWN_SEQUENCE) {
         let_through(shown, to);
+        shown->is_long = true;
     } else {
         shown->sequence[shown->length++] = (char)byte;
     }
@@ -51,6 +52,7 @@ static void begin(struct shown_output *shown, unsigned char byte, struct buffer 
     shown->state = byte == ESCAPE ? STATE_ESCAPE : STATE_LEAD;
     shown->kind = ESCAPE_PLAIN;
     shown->is_held = shown->is_again;
+    shown->is_long = false;
     shown->length = 0;
     keep(shown, byte, to);
 }
@@ -68,12 +70,16 @@ static bool is_held_query(const struct shown_output *shown)
 static void end_sequence(struct shown_output *shown, struct buffer *to)
 {
     static const char cancel = CANCEL;
+    struct escape_sequence sequence;
 
     if (is_held_query(shown)) {
         if (shown->is_cut) // else what follows would be taken for the rest of that
             put(shown, &cancel, 1, to);
     } else {
         let_through(shown, to);
+        escape_sequence_read(shown->sequence, shown->length, &sequence);
+        if (!shown->is_long)
+            screen_modes_take(&shown->modes, &sequence);
     }
     shown->is_cut = shown->is_held = false;
     shown->state = STATE_TEXT;
@@ -214,4 +220,16 @@ void shown_output_live(struct shown_output *shown, const char *data, size_t leng
     (void)buffer_add(to, data, length, &ignored);
     for (size_t i = 0; i < length; i++)
         take(shown, (unsigned char)data[i], to);
+}
+
+void shown_output_leave(struct shown_output *shown, struct buffer *to)
+{
+    static const char cancel = CANCEL;
+    struct error ignored; // it has no maximum
+
+    flush(shown, to);
+    if (shown->state != STATE_TEXT && shown->state != STATE_LEAD)
+        (void)buffer_add(to, &cancel, 1, &ignored);
+    screen_modes_undo(&shown->modes, to);
+    shown->state = STATE_TEXT;
 }

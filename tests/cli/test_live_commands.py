@@ -122,6 +122,37 @@ def test_what_a_program_asked_its_terminal_is_not_asked_again(terminal, burrow, 
     assert "^[" not in screen and "answered 1" in screen, screen
 
 
+FULL_SCREEN = r"printf '\033[?1049h\033[?1h\033=\033[?1003;1006h\033[?2004h\033[?25lfull''screen'; sleep 1000"
+
+
+def modes(window):
+    names = ("alternate_on", "cursor_flag", "keypad_cursor_flag", "keypad_flag", "mouse_all_flag", "mouse_sgr_flag")
+    return window.run("display-message", "-p", " ".join(f"#{{{name}}}" for name in names)).split()
+
+
+def test_the_screen_is_given_back_however_attach_ends(terminal, burrow, work):  # noqa: F811
+    window = terminal("attach", work)
+    window.wait_for_prompt("Ctrl-P Ctrl-Q leaves")
+    window.type(FULL_SCREEN, "Enter")
+    window.wait_for("fullscreen")
+    assert modes(window) == ["1", "0", "1", "1", "1", "1"]
+    window.type("C-p", "C-q")
+    id = left_terminal(window)
+    screen = window.wait_for("ended with 0")
+    assert modes(window) == ["0", "1", "0", "0", "0", "0"] and "Ctrl-P Ctrl-Q leaves" in screen and "fullscreen" not in screen
+    killed, over = terminal("attach", id), terminal("attach", id)
+    for one in (killed, over):
+        one.wait_for("fullscreen")
+        assert modes(one) == ["1", "0", "1", "1", "1", "1"]
+    [pid] = children_of(killed.run("list-panes", "-F", "#{pane_pid}").strip())
+    os.kill(int(pid), signal.SIGTERM)
+    killed.wait_for("ended with 143")
+    burrow("execution", "stop", id, "--force")
+    over.wait_for("ended with 137")
+    for one in (killed, over):
+        assert modes(one) == ["0", "1", "0", "0", "0", "0"], one.screen()
+
+
 def test_run_has_a_terminal_on_a_server_too(terminal, burrow, server):  # noqa: F811
     window = terminal("run", "--url", f"http://127.0.0.1:{server.port}", "--api-key", server.key, "--tty", "--env", "A=6", "--workdir", "/tmp", "--timeout", "5m",
                       "--", "bash")

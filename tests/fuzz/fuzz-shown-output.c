@@ -18,10 +18,12 @@ static void check_same(const struct buffer *one, const void *data, size_t length
 static void show_again(const char *data, size_t size, size_t piece, struct buffer *to)
 {
     struct shown_output shown = {0};
+    autobuffer rest = {0};
 
     for (size_t at = 0; at < size; at += piece)
         shown_output_again(&shown, data + at, at + piece < size ? piece : size - at, to);
     shown_output_live(&shown, "", 0, to); // what is held
+    shown_output_leave(&shown, &rest);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

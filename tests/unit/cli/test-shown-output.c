@@ -163,3 +163,18 @@ TEST(a_long_sequence_is_let_through)
     shown_output_again(&shown, "\033[6n", 4, &text);
     check_bytes(&text, image, sizeof image);
 }
+
+TEST(a_sequence_without_its_end_is_ended_on_leaving)
+{
+    struct shown_output shown = {0};
+    autobuffer text = {0};
+
+    shown_output_again(&shown, "a\033[?104", 7, &text);
+    shown_output_leave(&shown, &text);
+    check_bytes(&text, "a\033[?104\x18", 8);
+    text.length = 0;
+    shown_output_live(&shown, "\xc3\xa9", 2, &text);
+    text.length = 0;
+    shown_output_leave(&shown, &text);
+    check_bytes(&text, "", 0);
+}
