@@ -68,6 +68,7 @@ struct attached {
     bool is_new; // whatever it shows, nobody has seen
     struct side sides[2];
     int exit_code;
+    char *why;    // owned: the server's sentence about its end; NULL: none
     int ended_by; // a signal that came from outside; 0: none
 };
 
@@ -173,6 +174,15 @@ static int take_output(struct attached *attached, const struct burrow_event *eve
     return write_out(fd, text.data, text.length, err);
 }
 
+static void take_end(struct attached *attached, const struct burrow_value *execution)
+{
+    const char *why = burrow_text(burrow_get(execution, "error"));
+
+    attached->exit_code = (int)burrow_integer(burrow_get(execution, "exitCode"), 1) & 255;
+    attached->why = why && *why ? say_clean(why) : NULL;
+    attached->is_over = true;
+}
+
 /* The caller's terminal, as it is without a program. Where there is none, nothing is known that would have to be undone. */
 static void leave_screen(struct attached *attached)
 {
@@ -200,8 +210,7 @@ static int take_events(struct attached *attached, struct burrow_error *err)
         } else if (event.kind == BURROW_MESSAGE_STARTED) {
             take_start(attached, event.value);
         } else if (event.kind == BURROW_MESSAGE_EXIT) {
-            attached->exit_code = (int)burrow_integer(burrow_get(event.value, "exitCode"), 1) & 255;
-            attached->is_over = true;
+            take_end(attached, event.value);
             return 0;
         } else if (event.kind == BURROW_MESSAGE_CLOSED) {
             return say_fail(err, BURROW_BROKEN, "the server went away");
@@ -288,8 +297,11 @@ static int tell_end(const struct attached *attached, const char *id, const char 
     if (attached->has_left || attached->ended_by)
         return attached->ended_by ? EXIT_SIGNAL + attached->ended_by : 0;
     if (attached->has_keys)
-        (void)fprintf(stderr, "\r\nburrow: the terminal%s%s has ended\n", *sandbox ? " in " : "",
-                      sandbox);
+        (void)fputs("\r\n", stderr);
+    if (attached->why)
+        say_note("%s", attached->why);
+    if (attached->has_keys)
+        say_note("the terminal%s%s has ended", *sandbox ? " in " : "", sandbox);
     return attached->exit_code;
 }
 
@@ -331,7 +343,9 @@ int attach_terminal(struct invocation *invocation, const char *what, bool can_le
     if (result < 0 && (err->kind == BURROW_BROKEN || err->kind == BURROW_UNREACHABLE))
         return say_fail(err, BURROW_BROKEN,
                         "the connection ended; the terminal goes on: burrow attach %s", id);
-    return result < 0 ? -1 : tell_end(&attached, id, is_new ? what : "");
+    int code = result < 0 ? -1 : tell_end(&attached, id, is_new ? what : "");
+    free(attached.why);
+    return code;
 }
 
 static int attach(struct invocation *invocation, struct burrow_error *err)

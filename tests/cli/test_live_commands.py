@@ -174,6 +174,15 @@ def test_attach_takes_commands_from_a_pipe(burrow, work):  # noqa: F811
         burrow("attach", work)  # ends with its input, which ends before the shell reads
 
 
+def test_attach_says_why_a_command_did_not_run(terminal, burrow, work):  # noqa: F811
+    for words, code in ((["--", "nosuchcmd"], 127), (["-u", "nosuchuser", "--", "true"], 126)):
+        why = burrow.error("exec", work, *words, code=code)
+        assert "nosuch" in why and why.startswith("burrow: "), why
+        assert why in burrow.error("attach", work, *words, code=code, input=b"")
+        screen = terminal("attach", work, *words).wait_for(f"ended with {code}")
+        assert why + "burrow: the terminal in work has ended\n" in screen, screen
+
+
 def test_code_keeps_what_it_defines(burrow, work):  # noqa: F811
     assert burrow.text("code", work, "x = 20\nprint('hello')\nx + 1") == "hello\n21\n"
     assert burrow.text("code", work, input=b"x * 2\n") == "40\n"
