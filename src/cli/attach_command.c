@@ -3,7 +3,9 @@
 #include "cli/commands.h"
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "base/fd.h"
+#include "cli/detach_keys.h"
 #include "cli/listing.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
@@ -21,10 +23,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DETACH_FIRST 0x10  // Ctrl-P
-#define DETACH_SECOND 0x11 // Ctrl-Q
 #define PIECE 16384
 #define EOF_STEP_MS 250   // between ends of input
+#define KEY_HELD_MS 500   // that may be the first of those that leave
 #define EVENTS_AT_ONCE 16 // until it is looked for what was typed
 
 static int signal_pipe[2] = {-1, -1};
@@ -61,9 +62,10 @@ struct side {
 
 struct attached {
     struct burrow_socket *socket;
-    bool has_keys;      // those that leave
-    bool is_terminal;   // on the caller's side
-    bool is_first_seen; // the first of the two keys was typed
+    bool has_keys;    // those that leave
+    bool is_terminal; // on the caller's side
+    struct detach_keys keys;
+    uint64_t held_until_ms; // some of them, of clock_monotonic_ms
     bool has_left, is_over, is_input_over;
     bool is_new; // whatever it shows, nobody has seen
     struct side sides[2];
@@ -72,31 +74,9 @@ struct attached {
     int ended_by; // a signal that came from outside; 0: none
 };
 
-/* Without the keys that leave; true: both were typed. */
-static size_t without_keys(struct attached *attached, const char *from, size_t length, char *to)
-{
-    size_t used = 0;
-
-    for (size_t i = 0; i < length && !attached->has_left; i++) {
-        if (attached->is_first_seen) {
-            attached->is_first_seen = false;
-            if (from[i] == DETACH_SECOND) {
-                attached->has_left = true;
-                break;
-            }
-            to[used++] = DETACH_FIRST;
-        }
-        if (from[i] == DETACH_FIRST)
-            attached->is_first_seen = true;
-        else
-            to[used++] = from[i];
-    }
-    return used;
-}
-
 static int send_input(struct attached *attached, struct burrow_error *err)
 {
-    char from[PIECE], to[PIECE + 1];
+    char from[PIECE], to[PIECE + DETACH_KEYS_MOST];
     ssize_t n = read(STDIN_FILENO, from, sizeof from);
 
     if (n < 0)
@@ -105,10 +85,24 @@ static int send_input(struct attached *attached, struct burrow_error *err)
         attached->is_input_over = true;
         return burrow_socket_close_input(attached->socket, err);
     }
-    size_t length = attached->has_keys ? without_keys(attached, from, (size_t)n, to) : (size_t)n;
-    if (length == 0)
+    if (!attached->has_keys)
+        return burrow_socket_input(attached->socket, from, (size_t)n, err);
+    size_t length = 0;
+    attached->has_left = detach_keys_take(&attached->keys, from, (size_t)n, to, &length);
+    attached->held_until_ms = clock_monotonic_ms() + KEY_HELD_MS;
+    return length ? burrow_socket_input(attached->socket, to, length, err) : 0;
+}
+
+/* Who typed the first of the keys that leave and no other meant it for the program. */
+static int hand_held_on(struct attached *attached, struct burrow_error *err)
+{
+    char held[DETACH_KEYS_MOST];
+
+    if (!attached->keys.n_held || attached->has_left ||
+        clock_monotonic_ms() < attached->held_until_ms)
         return 0;
-    return burrow_socket_input(attached->socket, attached->has_keys ? to : from, length, err);
+    size_t length = detach_keys_hand_on(&attached->keys, held);
+    return burrow_socket_input(attached->socket, held, length, err);
 }
 
 static int send_size(struct attached *attached, struct burrow_error *err)
@@ -219,6 +213,18 @@ static int take_events(struct attached *attached, struct burrow_error *err)
     return got;
 }
 
+/* For poll: until there is something to do that nobody asks for. */
+static int patience_ms(const struct attached *attached)
+{
+    uint64_t now = clock_monotonic_ms();
+
+    if (attached->is_input_over)
+        return EOF_STEP_MS;
+    if (!attached->keys.n_held)
+        return -1;
+    return attached->held_until_ms > now ? (int)(attached->held_until_ms - now) : 0;
+}
+
 static int relay(struct attached *attached, struct burrow_error *err)
 {
     while (!attached->is_over && !attached->has_left && !attached->ended_by) {
@@ -232,15 +238,16 @@ static int relay(struct attached *attached, struct burrow_error *err)
             {.fd = attached->is_input_over ? -1 : STDIN_FILENO, .events = POLLIN},
             {.fd = signal_pipe[0], .events = POLLIN},
         };
-        int got = poll(fds, 3, more ? 0 : attached->is_input_over ? EOF_STEP_MS : -1);
+        int got = poll(fds, 3, more ? 0 : patience_ms(attached));
         if (got < 0 && errno != EINTR)
             return say_fail_sys(err, "wait for input");
         // A terminal has no end of input that stays: a Ctrl-D is one for one read, and none for a shell that is still starting.
-        if (got == 0 && !more && burrow_socket_close_input(attached->socket, err) < 0)
+        if (got == 0 && !more && attached->is_input_over &&
+            burrow_socket_close_input(attached->socket, err) < 0)
             return -1;
         // the size first: what is typed after a resize is for a program that knows of it
         if ((fds[2].revents && read_signals(attached, err) < 0) ||
-            (fds[1].revents && send_input(attached, err) < 0))
+            (fds[1].revents && send_input(attached, err) < 0) || hand_held_on(attached, err) < 0)
             return -1;
     }
     return 0;
@@ -318,6 +325,7 @@ int attach_terminal(struct invocation *invocation, const char *what, bool can_le
     autoterminal terminal = {0};
     struct error error = {0};
 
+    detach_keys_init(&attached.keys);
     if (is_new && start(invocation, what, &answer, err) < 0)
         return -1;
     const char *id = is_new ? burrow_text(burrow_get(burrow_answer_value(answer), "id")) : what;

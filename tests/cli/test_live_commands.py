@@ -153,6 +153,20 @@ def test_the_screen_is_given_back_however_attach_ends(terminal, burrow, work):  
         assert modes(one) == ["0", "1", "0", "0", "0", "0"], one.screen()
 
 
+def test_a_key_that_could_leave_is_handed_on_when_no_other_follows(terminal, burrow, work):  # noqa: F811
+    window = terminal("attach", work, "--", "bash", "--norc", "-i")
+    window.wait_for_prompt("Ctrl-P Ctrl-Q leaves")
+    window.type("echo earlier $((6*7))", "Enter")
+    window.wait_for_prompt("earlier 42")
+    window.type("C-p")
+    deadline = time.monotonic() + PATIENCE
+    while not (screen := window.screen().rstrip()).endswith("# echo earlier $((6*7))"):
+        assert time.monotonic() < deadline, screen
+        time.sleep(0.05)
+    window.type("C-q", "C-a", "Enter", "exit", "Enter")  # Ctrl-Q alone takes the next key as it is
+    assert "To come back" not in window.wait_for("has ended")
+
+
 def test_run_has_a_terminal_on_a_server_too(terminal, burrow, server):  # noqa: F811
     window = terminal("run", "--url", f"http://127.0.0.1:{server.port}", "--api-key", server.key, "--tty", "--env", "A=6", "--workdir", "/tmp", "--timeout", "5m",
                       "--", "bash")
