@@ -323,9 +323,12 @@ int attach_terminal(struct invocation *invocation, const char *what, bool can_le
         .is_new = is_new,
         .sides = {{.is_terminal = isatty(STDOUT_FILENO)}, {.is_terminal = isatty(STDERR_FILENO)}}};
     autoterminal terminal = {0};
+    char keys[DETACH_KEYS_TEXT];
     struct error error = {0};
 
-    detach_keys_init(&attached.keys);
+    if (detach_keys_parse(invocation->detach_keys ? invocation->detach_keys : DETACH_KEYS_USUAL,
+                          &attached.keys, &error) < 0)
+        return say_fail(err, BURROW_INVALID, "--detach-keys: %s", error.text);
     if (is_new && start(invocation, what, &answer, err) < 0)
         return -1;
     const char *id = is_new ? burrow_text(burrow_get(burrow_answer_value(answer), "id")) : what;
@@ -337,7 +340,8 @@ int attach_terminal(struct invocation *invocation, const char *what, bool can_le
     }
     take_signals();
     if (attached.has_keys && is_new)
-        (void)fprintf(stderr, "burrow: Ctrl-P Ctrl-Q leaves; the terminal goes on (%s)\n", id);
+        say_note("%s leaves; the terminal goes on (%s)", detach_keys_name(&attached.keys, keys),
+                 id);
     if (terminal_make_raw(&terminal, STDIN_FILENO, &error) < 0) {
         burrow_socket_close(attached.socket);
         return say_fail(err, BURROW_LOCAL, "%s", error.text);
@@ -364,6 +368,8 @@ static int attach(struct invocation *invocation, struct burrow_error *err)
 static const struct option_row rows[] = {
     OPTION("workdir", 'w', OPTION_TEXT, workdir, "DIR", "where the shell starts"),
     OPTION("user", 'u', OPTION_TEXT, user, "USER", "as whom it runs"),
+    OPTION("detach-keys", 0, OPTION_TEXT, detach_keys, "KEYS",
+           "what leaves: characters and ctrl-LETTER, with commas (default " DETACH_KEYS_USUAL ")"),
     {0},
 };
 static const char *const examples[] = {"$ burrow attach sbx_abc123",
@@ -374,7 +380,8 @@ const struct cli_command attach_commands[] = {
     {"", "attach", "SANDBOX|EXECUTION", "open a shell in a sandbox, or take up a terminal again",
      "With a sandbox, a new terminal with a login shell (or the command after --) is made in it. "
      "With an execution, an earlier terminal "
-     "goes on, with what it last showed. Ctrl-P Ctrl-Q leaves without ending it. The exit code is "
+     "goes on, with what it last showed. Ctrl-P Ctrl-Q, or --detach-keys, leaves without ending "
+     "it. The exit code is "
      "the shell's.",
      rows, examples,
      COMMAND_SERVER | COMMAND_WORDS | COMMAND_WORDS_OPTIONAL | COMMAND_NO_JSON | COMMAND_RUNNING,

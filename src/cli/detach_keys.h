@@ -5,6 +5,8 @@
  * Threads: one per object.
  */
 #pragma once
+#include "base/error.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -16,8 +18,16 @@ struct detach_keys {
     size_t n_held; // of them were typed
 };
 
-/* Ctrl-P Ctrl-Q. */
-void detach_keys_init(struct detach_keys *keys);
+#define DETACH_KEYS_USUAL "ctrl-p,ctrl-q"
+
+/*
+ * As docker has them: characters, and "ctrl-" with a letter or one of @[\]^_, with commas between them. ERROR_INVALID says what is wrong;
+ * `out` is left alone then.
+ */
+int detach_keys_parse(const char *text, struct detach_keys *out, struct error *err);
+/* For people: "Ctrl-P Ctrl-Q". */
+#define DETACH_KEYS_TEXT (DETACH_KEYS_MOST * sizeof "Ctrl-P")
+const char *detach_keys_name(const struct detach_keys *keys, char text[DETACH_KEYS_TEXT]);
 
 /*
  * Of what was typed, what is input goes to `to`, which has room for DETACH_KEYS_MOST more. True: all keys were typed; the input ends before

@@ -167,6 +167,18 @@ def test_a_key_that_could_leave_is_handed_on_when_no_other_follows(terminal, bur
     assert "To come back" not in window.wait_for("has ended")
 
 
+def test_other_keys_can_leave(terminal, burrow, work):  # noqa: F811
+    window = terminal("attach", work, "--detach-keys", "ctrl-],q", "--", "cat", "-v")
+    window.wait_for("Ctrl-] q leaves")
+    window.type("C-p", "C-q", "quick", "Enter")
+    window.wait_for("^P")
+    window.type("C-]", "q")
+    id = left_terminal(window)
+    window.wait_for("ended with 0")
+    burrow("execution", "stop", id, "--force")
+    assert "ctrl-p,ctrl-q" in burrow.error("attach", work, "--detach-keys", "ctrl-pq", code=2)
+
+
 def test_run_has_a_terminal_on_a_server_too(terminal, burrow, server):  # noqa: F811
     window = terminal("run", "--url", f"http://127.0.0.1:{server.port}", "--api-key", server.key, "--tty", "--env", "A=6", "--workdir", "/tmp", "--timeout", "5m",
                       "--", "bash")
