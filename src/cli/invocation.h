@@ -28,7 +28,7 @@ struct invocation {
     const char *org_id, *project_id;
     // sandboxes
     const char *name, *description, *runtime, *runtime_id, *snapshot, *metadata, *on_idle;
-    const char *workdir, *user;
+    const char *workdir, *user, *detach_keys;
     uint64_t memory_bytes, disk_bytes, idle_timeout_ms, timeout_ms; // OPTION_UNSET where not given
     int64_t cpu_millicores, max_processes, port;
     bool has_network, has_timestamps, has_no_stdin, is_public, is_private, is_detached;

@@ -67,7 +67,7 @@ def test_both_directions_of_a_command(api, sandbox):
     made = start(api, sandbox, "sh", "-c", "cat; echo end >&2; exit 3", keepStdinOpen=True)
     with Attached(api, made) as cat:
         started = cat.read_text("started")
-        assert (started["id"], started["state"], started["offsets"]) == (made["id"], "running", {"stdout": 0, "stderr": 0})
+        assert (started["id"], started["state"], started["offsets"], started["sizes"]) == (made["id"], "running", {"stdout": 0, "stderr": 0}, {"stdout": 0, "stderr": 0})
         cat.type(b"hello\n").read_until(b"hello\n")
         cat.type(b"\xff\0raw").read_until(b"\xff\0raw")
         cat.send_json(type="close_stdin")
@@ -75,6 +75,9 @@ def test_both_directions_of_a_command(api, sandbox):
         end = cat.texts[-1]
         assert (end["type"], end["exitCode"], end["cause"], cat.output[2]) == ("exit", 3, "exited", b"end\n")
         assert end["offsets"] == {"stdout": 11, "stderr": 4} and cat.code == 1000
+    with Attached(api, made) as again:
+        started = again.read_text("started")
+        assert (started["offsets"], started["sizes"]) == ({"stdout": 0, "stderr": 0}, {"stdout": 11, "stderr": 4})
     assert api.get(f"{TOP}/executions/{made['id']}/output").body == b"hello\n\xff\0raw"
 
 

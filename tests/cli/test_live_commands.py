@@ -95,6 +95,90 @@ def test_attach_has_a_terminal_that_can_be_left_and_taken_up_again(terminal, bur
     again.wait_for("ended with 3")
 
 
+def left_terminal(window):
+    """Its id."""
+    left = window.wait_for("To come back: burrow attach ")
+    return left.split("To come back: burrow attach ")[1].split()[0]
+
+
+def test_what_a_program_asked_its_terminal_is_not_asked_again(terminal, burrow, work):  # noqa: F811
+    window = terminal("attach", work, "--", "bash", "--norc", "-i")
+    window.wait_for_prompt("Ctrl-P Ctrl-Q leaves")
+    window.type(r"printf '\033[>c\033[6n'; read -rs -d R answer; echo; echo answered $((${#answer}>0))", "Enter")
+    window.wait_for("answered 1")  # live, it is
+    window.type("C-p", "C-q")
+    id = left_terminal(window)
+    again = terminal("attach", id)
+    again.wait_for_prompt("answered 1")
+    again.type("echo after $((6*7))", "Enter")
+    screen = again.wait_for("after 42")
+    assert re.search(r"# echo after \$\(\(6\*7\)\)\nafter 42\n", screen), screen
+    again.type("exit", "Enter")
+    again.wait_for("ended with 0")
+    ended = terminal("attach", id)  # whose answers nobody in the sandbox would take
+    ended.wait_for("ended with 0")
+    ended.type("typed here", "Enter")
+    screen = ended.wait_for("typed here")
+    assert "^[" not in screen and "answered 1" in screen, screen
+
+
+FULL_SCREEN = r"printf '\033[?1049h\033[?1h\033=\033[?1003;1006h\033[?2004h\033[?25lfull''screen'; sleep 1000"
+
+
+def modes(window):
+    names = ("alternate_on", "cursor_flag", "keypad_cursor_flag", "keypad_flag", "mouse_all_flag", "mouse_sgr_flag")
+    return window.run("display-message", "-p", " ".join(f"#{{{name}}}" for name in names)).split()
+
+
+def test_the_screen_is_given_back_however_attach_ends(terminal, burrow, work):  # noqa: F811
+    window = terminal("attach", work)
+    window.wait_for_prompt("Ctrl-P Ctrl-Q leaves")
+    window.type(FULL_SCREEN, "Enter")
+    window.wait_for("fullscreen")
+    assert modes(window) == ["1", "0", "1", "1", "1", "1"]
+    window.type("C-p", "C-q")
+    id = left_terminal(window)
+    screen = window.wait_for("ended with 0")
+    assert modes(window) == ["0", "1", "0", "0", "0", "0"] and "Ctrl-P Ctrl-Q leaves" in screen and "fullscreen" not in screen
+    killed, over = terminal("attach", id), terminal("attach", id)
+    for one in (killed, over):
+        one.wait_for("fullscreen")
+        assert modes(one) == ["1", "0", "1", "1", "1", "1"]
+    [pid] = children_of(killed.run("list-panes", "-F", "#{pane_pid}").strip())
+    os.kill(int(pid), signal.SIGTERM)
+    killed.wait_for("ended with 143")
+    burrow("execution", "stop", id, "--force")
+    over.wait_for("ended with 137")
+    for one in (killed, over):
+        assert modes(one) == ["0", "1", "0", "0", "0", "0"], one.screen()
+
+
+def test_a_key_that_could_leave_is_handed_on_when_no_other_follows(terminal, burrow, work):  # noqa: F811
+    window = terminal("attach", work, "--", "bash", "--norc", "-i")
+    window.wait_for_prompt("Ctrl-P Ctrl-Q leaves")
+    window.type("echo earlier $((6*7))", "Enter")
+    window.wait_for_prompt("earlier 42")
+    window.type("C-p")
+    deadline = time.monotonic() + PATIENCE
+    while not (screen := window.screen().rstrip()).endswith("# echo earlier $((6*7))"):
+        assert time.monotonic() < deadline, screen
+        time.sleep(0.05)
+    window.type("C-q", "C-a", "Enter", "exit", "Enter")  # Ctrl-Q alone takes the next key as it is
+    assert "To come back" not in window.wait_for("has ended")
+
+
+def test_other_keys_can_leave(terminal, burrow, work):  # noqa: F811
+    window = terminal("attach", work, "--detach-keys", "ctrl-],q", "--", "cat", "-v")
+    window.wait_for("Ctrl-] q leaves")
+    window.type("C-p", "C-q", "quick", "Enter")
+    window.wait_for("^P")
+    window.type("C-]", "q")
+    id = left_terminal(window)
+    window.wait_for("ended with 0")
+    burrow("execution", "stop", id, "--force")
+    assert "ctrl-p,ctrl-q" in burrow.error("attach", work, "--detach-keys", "ctrl-pq", code=2)
+
+
 def test_run_has_a_terminal_on_a_server_too(terminal, burrow, server):  # noqa: F811
     window = terminal("run", "--url", f"http://127.0.0.1:{server.port}", "--api-key", server.key, "--tty", "--env", "A=6", "--workdir", "/tmp", "--timeout", "5m",
                       "--", "bash")
@@ -114,6 +198,15 @@ def test_attach_takes_commands_from_a_pipe(burrow, work):  # noqa: F811
     assert "there is no sandbox" in burrow.error("attach", "nobody", code=125)
     for _ in range(3):
         burrow("attach", work)  # ends with its input, which ends before the shell reads
+
+
+def test_attach_says_why_a_command_did_not_run(terminal, burrow, work):  # noqa: F811
+    for words, code in ((["--", "nosuchcmd"], 127), (["-u", "nosuchuser", "--", "true"], 126)):
+        why = burrow.error("exec", work, *words, code=code)
+        assert "nosuch" in why and why.startswith("burrow: "), why
+        assert why in burrow.error("attach", work, *words, code=code, input=b"")
+        screen = terminal("attach", work, *words).wait_for(f"ended with {code}")
+        assert why + "burrow: the terminal in work has ended\n" in screen, screen
 
 
 def test_code_keeps_what_it_defines(burrow, work):  # noqa: F811

@@ -76,7 +76,10 @@ struct text_answer {
     struct {
         uint64_t out, errors;
     } offsets;
-    bool has_offsets;
+    bool has_offsets, has_sizes;
+    struct {
+        uint64_t out, errors;
+    } sizes;
     const struct execution_answer *execution;
 };
 #define AT(member) offsetof(struct text_answer, member)
@@ -85,9 +88,15 @@ static const struct answer_field offset_fields[] = {
     {"stderr", ANSWER_NATURAL, AT(offsets.errors) - AT(offsets)},
     {0},
 };
+static const struct answer_field size_fields[] = {
+    {"stdout", ANSWER_NATURAL, AT(sizes.out) - AT(sizes)},
+    {"stderr", ANSWER_NATURAL, AT(sizes.errors) - AT(sizes)},
+    {0},
+};
 static const struct answer_field text_fields[] = {
     {"type", ANSWER_TEXT, AT(type)},
     {"offsets", ANSWER_MAP, AT(offsets), .has_offset = AT(has_offsets), .fields = offset_fields},
+    {"sizes", ANSWER_MAP, AT(sizes), .has_offset = AT(has_sizes), .fields = size_fields},
     {"code", ANSWER_TEXT, AT(code)},
     {"detail", ANSWER_TEXT, AT(detail)},
     {"", ANSWER_BESIDE_AT, AT(execution), .fields = execution_answer_fields},
@@ -106,6 +115,15 @@ static void write_text(const struct text_answer *answer, struct buffer *out)
     (void)json_writer_finish(&json, &ignored); // there is nothing in it that could not be written
 }
 
+static uint64_t size_of(const struct output_place *side)
+{
+    struct stream_progress progress = {0};
+
+    if (side->stream)
+        stream_progress(side->stream, &progress);
+    return progress.size_bytes;
+}
+
 static void write_state(struct attach *attach, const char *type, const struct execution_info *info,
                         struct buffer *out)
 {
@@ -115,6 +133,9 @@ static void write_state(struct attach *attach, const char *type, const struct ex
     execution_answer_init(&execution, info, attach->base_url);
     answer.offsets.out = attach->sides.at[OUTPUT_STDOUT].offset;
     answer.offsets.errors = attach->sides.at[OUTPUT_STDERR].offset;
+    answer.has_sizes = out == &attach->start; // at the end the offsets are there
+    answer.sizes.out = size_of(&attach->sides.at[OUTPUT_STDOUT]);
+    answer.sizes.errors = size_of(&attach->sides.at[OUTPUT_STDERR]);
     write_text(&answer, out);
 }
 
