@@ -50,6 +50,45 @@ def test_an_unchanged_build_has_the_tag_and_the_public_that_it_asks_for(burrow, 
             burrow("snapshot", "delete", item["id"], "--confirm")
 
 
+@pytest.mark.parametrize("wrong, right", [("file", "files"), ("enviroment", None), ("dependancies", "dependencies"), ("Runtime", "runtime")])
+def test_a_word_that_a_build_file_does_not_have_is_refused_by_its_name(burrow, tmp_path, wrong, right):  # noqa: F811
+    (tmp_path / "agentuity-snapshot.yaml").write_text(f"version: 1\nruntime: base:latest\nname: misspelled\n{wrong}:\n  - a\n")
+    said = burrow.error("snapshot", "build", tmp_path, code=2)
+    assert f"agentuity-snapshot.yaml: {wrong}: unknown field" in said and (not right or f"did you mean '{right}'?" in said), said
+    assert "misspelled" not in burrow.text("snapshot", "list")
+
+
+@pytest.mark.parametrize("text, said", [("- a\n", "must be a map"), ("runtime: base:latest\nfiles: {a: b}\n", "files: must be a list"),
+                                        ("runtime: base:latest\nenv: [a]\n", "env: must be a map"), ("runtime: [a]\n", "runtime: must be a string"),
+                                        ("runtime: base:latest\nenv: {A: [a]}\n", "env.A: must be a string"), ("name: a\n", "names no runtime"),
+                                        ("runtime: base:latest\npublic: maybe\n", "public: must be true or false"),
+                                        ("runtime: base:latest\ndir: a/../..\n", "dir: 'a/../..' is not below"), ("runtime: base:latest\ndir: /etc\n", "is not below")])
+def test_a_build_file_with_a_value_of_another_kind_is_refused(burrow, tmp_path, text, said):  # noqa: F811
+    (tmp_path / "agentuity-snapshot.yaml").write_text(text)
+    assert said in burrow.error("snapshot", "build", tmp_path, code=2)
+
+
+def test_all_words_of_the_format_are_heeded(burrow, tmp_path):  # noqa: F811
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "a").write_text("a\n")
+    (tmp_path / "b").write_text("b\n")
+    (tmp_path / "agentuity-snapshot.json").write_text(json.dumps({
+        "$schema": "https://agentuity.dev/schema/cli/v1/agentuity-snapshot.json", "version": 1, "runtime": "base:latest", "name": "worded", "description": "d",
+        "dir": "./below", "files": ["**"], "dependencies": [], "packages": [], "env": {"YES": True, "NUMBER": 7, "NOTHING": None}, "metadata": {"k": "v"}, "public": True}))
+    made = burrow.json("snapshot", "build", tmp_path, "--confirm")
+    try:
+        assert made["public"] is True and made["description"] == "d" and made["metadata"] == {"k": "v"}
+        assert burrow.text("run", "--snapshot", made["id"], "--", "sh", "-c", "ls; echo $YES $NUMBER $NOTHING.") == "a\ntrue 7 .\n"
+    finally:
+        burrow("snapshot", "delete", made["id"], "--confirm")
+
+
+@pytest.mark.parametrize("what, said", [("dependencies", "a;b"), ("packages", "neither npm nor bun")])
+def test_packages_of_a_build_file_reach_the_server(burrow, tmp_path, what, said):  # noqa: F811
+    (tmp_path / "agentuity-snapshot.yaml").write_text(f"runtime: base:latest\n{what}: ['a;b']\n" if what == "dependencies" else f"runtime: base:latest\n{what}: [typescript]\n")
+    assert said in burrow.error("snapshot", "build", tmp_path, code=2)
+
+
 # ---- network ----
 
 def test_rules_for_a_sandbox_without_a_network_say_that_it_has_none(burrow, work):  # noqa: F811
