@@ -214,8 +214,13 @@ static int send_files(struct build *build, const char *id, struct burrow_error *
 
 // ---- the command ----
 
-/* What announces it. */
-static int write_announcement(const struct build *build, struct buffer *out,
+static const char *tag_of(const struct build *build)
+{
+    return build->invocation->tag ? build->invocation->tag : "latest";
+}
+
+/* What announces it; without its hash (NULL) what that is made of. */
+static int write_announcement(const struct build *build, const char *hash, struct buffer *out,
                               struct burrow_error *err)
 {
     const struct invocation *o = build->invocation;
@@ -226,13 +231,15 @@ static int write_announcement(const struct build *build, struct buffer *out,
     json_map_begin(&json);
     say_put_text(&json, "runtime", file->runtime);
     say_put_text(&json, "name", o->name ? o->name : file->name);
-    say_put_text(&json, "tag", o->tag);
+    say_put_text(&json, "tag", tag_of(build));
     say_put_text(&json, "description", o->description ? o->description : file->description);
     json_key(&json, "public");
     json_bool(&json, o->is_public);
-    say_put_text(&json, "contentHash", build->hash);
-    json_key(&json, "force");
-    json_bool(&json, o->is_forced);
+    if (hash) {
+        say_put_text(&json, "contentHash", hash);
+        json_key(&json, "force");
+        json_bool(&json, o->is_forced);
+    }
     json_map_end(&json);
     return say_finish(&json, err);
 }
@@ -268,11 +275,19 @@ static int write_end(const struct build *build, struct buffer *out, struct burro
     return say_finish(&json, err);
 }
 
+/* Of all that goes into the snapshot: another hash, another snapshot. */
 static int hash_build(struct build *build, struct burrow_error *err)
 {
+    autobuffer announcement = {0};
+    autobuffer end = {0};
     struct sha256 hash;
 
+    if (write_announcement(build, NULL, &announcement, err) < 0 || write_end(build, &end, err) < 0)
+        return -1;
     sha256_init(&hash);
+    sha256_add(&hash, announcement.data,
+               announcement.length + 1); // with the NUL: a text ends there
+    sha256_add(&hash, end.data, end.length + 1);
     int result = hash_files(build, &hash, err);
     sha256_end(&hash, build->hash);
     return result;
@@ -282,7 +297,7 @@ static int begin(struct build *build, struct burrow_answer **out, struct burrow_
 {
     autobuffer text = {0};
 
-    if (write_announcement(build, &text, err) < 0)
+    if (write_announcement(build, build->hash, &text, err) < 0)
         return -1;
     return burrow_ask(build->invocation->client, "POST", "/snapshots/builds", text.data, out, err);
 }
@@ -298,18 +313,7 @@ static int finish(struct build *build, const char *id, struct burrow_answer **ou
     return burrow_ask(build->invocation->client, "POST", path, text.data, out, err);
 }
 
-/* Whether the snapshot that has these files already is also what else was asked for. */
-static bool is_as_asked(const struct invocation *o, const struct burrow_value *snapshot)
-{
-    const char *tag = burrow_text(burrow_get(snapshot, "tag"));
-    const char *description = burrow_text(burrow_get(snapshot, "description"));
-
-    return (!o->tag || (tag && strcmp(tag, o->tag) == 0)) &&
-           (!o->description || (description && strcmp(description, o->description) == 0)) &&
-           (!o->is_public || burrow_truth(burrow_get(snapshot, "public")));
-}
-
-/* Begins it; where a snapshot has these files and nothing else is wrong with it, *unchanged is that one. */
+/* Begins it; where a snapshot has the same hash and still its tag, *unchanged is that one. */
 static int begin_or_find(struct build *build, struct burrow_answer **out,
                          struct burrow_answer **unchanged, struct burrow_error *err)
 {
@@ -318,18 +322,17 @@ static int begin_or_find(struct build *build, struct burrow_answer **out,
     if (begin(build, &first, err) < 0)
         return -1;
     const struct burrow_value *value = burrow_answer_value(first);
-    const char *id = burrow_text(burrow_get(value, "id"));
-    if (burrow_truth(burrow_get(value, "unchanged"))) {
-        if (burrow_snapshot_get(build->invocation->client, id ? id : "", unchanged, err) < 0)
-            return -1;
-        if (is_as_asked(build->invocation, burrow_answer_value(*unchanged)))
-            return 0;
-        burrow_answer_free(take(*unchanged));
-        build->invocation->is_forced = true;
-        return begin(build, out, err);
+    if (!burrow_truth(burrow_get(value, "unchanged"))) {
+        *out = take(first);
+        return 0;
     }
-    *out = take(first);
-    return 0;
+    if (burrow_snapshot_get(build->invocation->client, value_text(value, "id"), unchanged, err) < 0)
+        return -1;
+    if (strcmp(value_text(burrow_answer_value(*unchanged), "tag"), tag_of(build)) == 0)
+        return 0;
+    burrow_answer_free(take(*unchanged));
+    build->invocation->is_forced = true;
+    return begin(build, out, err);
 }
 
 static int tell_unchanged(const struct invocation *invocation, const struct burrow_value *value,

@@ -939,7 +939,8 @@ def test_a_snapshot_is_built_from_a_file_that_says_what_is_in_it(burrow, tmp_pat
     assert burrow.json("snapshot", "get", made["id"])["metadata"] == {"a": "b", "c": "d"}
     done = burrow.text("run", "--snapshot", "built:t1", "--", "sh", "-c", "echo $KEY; find . -type f")
     assert done == "value\n./src/a.js\n"
-    assert burrow.json("snapshot", "build", tmp_path, "--env", "KEY=value", "--tag", "t1")["unchanged"] is True
+    same = burrow.json("snapshot", "build", tmp_path, "--env", "KEY=value", "--tag", "t1", "--metadata", "a=b", "--description", "d")
+    assert same["unchanged"] is True and same["id"] == made["id"]
     burrow("snapshot", "delete", made["id"], "--confirm")
     assert burrow.text("snapshot", "generate").startswith("#")
     assert json.loads(burrow.text("snapshot", "generate", "--format", "json"))["version"] == 1

@@ -43,11 +43,94 @@ def test_an_unchanged_build_has_the_tag_and_the_public_that_it_asks_for(burrow, 
     assert public["public"] is True
     described = burrow.json("snapshot", "build", tmp_path, "--description", "other")
     assert described["description"] == "other"
-    again = burrow.json("snapshot", "build", tmp_path)
+    again = burrow.json("snapshot", "build", tmp_path, "--description", "other")
     assert again["unchanged"] is True and again["id"] == described["id"] and again["runtime"] == "base:latest"
     for item in burrow.json("snapshot", "list"):
         if item["name"] == "twice":
             burrow("snapshot", "delete", item["id"], "--confirm")
+
+
+ONE_BUILD = """version: 1
+runtime: base:latest
+name: equal
+description: one
+files: [a]
+env: {LITERAL: one, GIVEN: "${GIVEN}"}
+metadata: {of: one}
+"""
+
+
+@pytest.fixture
+def build(burrow, tmp_path):  # noqa: F811
+    (tmp_path / "a").write_text("a\n")
+    (tmp_path / "a").chmod(0o644)
+    (tmp_path / "agentuity-snapshot.yaml").write_text(ONE_BUILD)
+
+    def run(*words, given="one"):
+        return burrow.json("snapshot", "build", tmp_path, "--env", f"GIVEN={given}", *words)
+    yield run
+    for item in burrow.json("snapshot", "list"):
+        if item["name"] == "equal":
+            burrow("snapshot", "delete", item["id"], "--confirm")
+
+
+CHANGES = {
+    "runtime": (lambda file: file.write_text(ONE_BUILD.replace("base:latest", "host:latest")), {}, ()),
+    "literal variable": (lambda file: file.write_text(ONE_BUILD.replace("LITERAL: one", "LITERAL: two")), {}, ()),
+    "variable that is given": (None, {"given": "two"}, ()),
+    "description": (lambda file: file.write_text(ONE_BUILD.replace("description: one", "description: two")), {}, ()),
+    "description that is given": (None, {}, ("--description", "two")),
+    "metadata": (lambda file: file.write_text(ONE_BUILD.replace("of: one", "of: two")), {}, ()),
+    "metadata that are given": (None, {}, ("--metadata", "of=two")),
+    "content": (lambda file: (file.parent / "a").write_text("b\n"), {}, ()),
+    "mode": (lambda file: (file.parent / "a").chmod(0o755), {}, ()),
+    "path": (lambda file: ((file.parent / "b").write_text("a\n"), file.write_text(ONE_BUILD.replace("[a]", "[b]"))), {}, ()),
+    "tag": (None, {}, ("--tag", "two")),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_build_is_unchanged_only_where_all_that_goes_into_it_is_equal(build, tmp_path, what):  # noqa: F811
+    change, given, words = CHANGES[what]
+    first = build()
+    same = build()
+    assert same["unchanged"] is True and same["id"] == first["id"]
+    if change:
+        change(tmp_path / "agentuity-snapshot.yaml")
+    second = build(*words, **given)
+    assert "unchanged" not in second and second["id"] != first["id"]
+    same = build(*words, **given)
+    assert same["unchanged"] is True and same["id"] == second["id"]
+
+
+def test_a_changed_variable_is_in_the_snapshot(build, burrow):  # noqa: F811
+    build()
+    build(given="two")
+    assert burrow.text("run", "--snapshot", "equal", "--", "sh", "-c", "echo $GIVEN $LITERAL") == "two one\n"
+
+
+def test_a_build_is_not_unchanged_by_one_of_another_tag(build, burrow, tmp_path):  # noqa: F811
+    file = tmp_path / "agentuity-snapshot.yaml"
+    file.write_text(ONE_BUILD.replace("base:latest", "host:latest"))
+    foo = build("--tag", "foo")
+    file.write_text(ONE_BUILD)
+    plain = build()
+    assert plain["id"] != foo["id"] and (plain["runtime"], plain["tag"]) == ("base:latest", "latest")
+    back = build("--tag", "foo")
+    assert back["id"] != foo["id"] and back["runtime"] == "base:latest"
+
+
+def test_a_build_whose_tag_went_elsewhere_is_made_again(build, burrow):  # noqa: F811
+    first = build()
+    second = build(given="two")
+    back = build()
+    assert "unchanged" not in back and back["id"] not in (first["id"], second["id"])
+    assert burrow.json("snapshot", "get", "equal:latest")["id"] == back["id"]
+    assert build()["unchanged"] is True
+
+
+def test_an_unchanged_build_that_is_forced_is_made_again(build):
+    assert build()["id"] != build("--force")["id"]
 
 
 @pytest.mark.parametrize("wrong, right", [("file", "files"), ("enviroment", None), ("dependancies", "dependencies"), ("Runtime", "runtime")])
