@@ -926,6 +926,14 @@ def test_a_run_from_a_snapshot(burrow, work):
     burrow("snapshot", "delete", made["id"], "--confirm")
 
 
+def test_a_snapshot_that_is_deleted_by_its_name_is_told_by_its_id_too(burrow, work):
+    first, second, third = (burrow.json("snapshot", "create", work, "--name", "named", "--tag", tag)["id"] for tag in ("one", "two", "three"))
+    assert burrow.text("snapshot", "delete", "named:one", "--confirm") == f"deleted snapshot named:one ({first})\n"
+    assert burrow.json("snapshot", "delete", "two", "--confirm") == {"success": True, "id": second}
+    assert burrow.text("snapshot", "delete", third, "--confirm") == f"deleted snapshot {third}\n"
+    burrow.error("snapshot", "delete", "named:one", "--confirm", code=3)
+
+
 def test_a_snapshot_is_built_from_a_file_that_says_what_is_in_it(burrow, tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.js").write_text("a\n")
