@@ -194,6 +194,11 @@ def test_what_is_no_snapshot(api, body):
     refused(api, body)
 
 
+@pytest.mark.parametrize("body", [b"", b"not an archive\n" * 1000, tar_of(member("files/x", b"x")), zstd(b"no tar " * 1000)])
+def test_what_is_no_export_is_told_so(api, body):
+    refused(api, body, "this is no export of a snapshot")
+
+
 def test_every_cut_is_noticed(api, taken):
     body = export_ok(api, taken["snapshotId"])
     for part in (1, 2, 10, 50, 90, 99):

@@ -74,6 +74,13 @@ static int damaged(struct error *err, const char *why)
     return error_refuse(err, ERROR_DAMAGED, "archive", "the archive is damaged: %s", why);
 }
 
+static int no_export(struct error *err)
+{
+    return error_refuse(err, ERROR_DAMAGED, "archive",
+                        "this is no export of a snapshot ('burrow snapshot export' makes them), or "
+                        "its beginning is damaged");
+}
+
 static int refused(struct error *err, const char *path, const char *why)
 {
     return error_refuse(err, ERROR_REFUSED, "archive", "entry '%.300s' of the archive %s", path,
@@ -92,7 +99,7 @@ static int read_entry(struct importing *importing, const char *name, struct buff
         return -1;
     if (more == 0 || strcmp(item.path, name) != 0 || !S_ISREG(item.mode) || item.is_hard_link ||
         item.size > out->maximum)
-        return damaged(err, "it does not begin as the archive of a snapshot does");
+        return no_export(err);
     for (uint64_t left = item.size; left;) {
         char piece[4096];
         ssize_t got = unpacker_fill(importing->unpacker, piece,
@@ -461,6 +468,14 @@ static int measure_room(struct snapshots *snapshots, const struct actor *actor, 
                : 0;
 }
 
+static int open_archive(struct importing *importing, const struct archive_task *task,
+                        int archive_fd, struct error *err)
+{
+    if (unpacker_open(task, archive_fd, &importing->unpacker, err) == 0)
+        return 0;
+    return error_is(err, ERROR_DAMAGED) ? no_export(err) : -1;
+}
+
 /* The archive's first entries, and a box that can take the others. */
 static int begin(struct importing *importing, const struct actor *actor,
                  const struct snapshot_import_request *request, int archive_fd, struct error *err)
@@ -472,8 +487,7 @@ static int begin(struct importing *importing, const struct actor *actor,
     if (measure_room(importing->snapshots, actor, archive_fd, &importing->room, err) < 0 ||
         file_archive_task(importing->snapshots->sandboxes, ARCHIVE_TAR_ZSTD, room->bytes, program,
                           &task, err) < 0 ||
-        unpacker_open(&task, archive_fd, &importing->unpacker, err) < 0 ||
-        read_strings(importing, err) < 0 ||
+        open_archive(importing, &task, archive_fd, err) < 0 || read_strings(importing, err) < 0 ||
         snapshot_check_words(about_get(&importing->about, "name"),
                              about_get(&importing->about, "tag"), err) < 0)
         return -1;
