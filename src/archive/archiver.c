@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/quote.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -122,6 +123,8 @@ static int take_error(const struct files_frame *frame, struct error *err)
                                : error_is(&said, ERROR_DAMAGED) ? ERROR_DAMAGED
                                                                 : ERROR_REFUSED;
     (void)error_refuse(err, reason, "archive", "%s", text);
+    if (reason == ERROR_TOO_LARGE && failure.sys == EFBIG)
+        err->sys = EFBIG;
     quote_scrub(err->text);
     return -1;
 }

@@ -6,6 +6,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -124,9 +125,12 @@ static int describe_file(const struct program *program, struct archive_entry *en
         return refuse(name, "is encrypted", err);
     if (!archive_entry_size_is_set(entry) || size < 0)
         return refuse(name, "does not say how long it is", err);
-    if ((uint64_t)size > program->max_bytes - program->total.bytes)
-        return error_set(err, ERROR_LIMIT, "the archive unpacks to more than %llu bytes",
-                         (unsigned long long)program->max_bytes);
+    if ((uint64_t)size > program->max_bytes - program->total.bytes) {
+        (void)error_set(err, ERROR_LIMIT, "the archive unpacks to more than %llu bytes",
+                        (unsigned long long)program->max_bytes);
+        err->sys = EFBIG; // other limits have none
+        return -1;
+    }
     item->size = (uint64_t)size;
     return 0;
 }

@@ -18,8 +18,8 @@ struct unpacker;
 /*
  * Starts on `archive_fd` (borrowed for the call, seekable, read from its beginning) and reads up to the first entry, so that what
  * is no archive is refused here. Errors have the noun "archive": ERROR_DAMAGED, or ERROR_REFUSED (an
- * entry that would lead out, a device, encryption), ERROR_TOO_LARGE. ERROR_UNAVAILABLE when
- * burrow-archive cannot run.
+ * entry that would lead out, a device, encryption), ERROR_TOO_LARGE (errno EFBIG where it is all contents
+ * together that are more than task->max_bytes). ERROR_UNAVAILABLE when burrow-archive cannot run.
  */
 int unpacker_open(const struct archive_task *task, int archive_fd, struct unpacker **out,
                   struct error *err);

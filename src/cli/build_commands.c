@@ -6,26 +6,24 @@
 #include "base/mem.h"
 #include "base/pattern.h"
 #include "base/sha256.h"
+#include "cli/build_file.h"
 #include "cli/listing.h"
 #include "cli/columns.h"
 #include "cli/invocation.h"
-#include "cli/pairs.h"
 #include "cli/progress_bar.h"
 #include "cli/sandbox_options.h"
 #include "cli/tar_send.h"
-#include "data/yaml.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PATTERNS_MAX 256
 #define PIECE 32768 // of the archive, in one block of gzip
 
 struct build {
     struct invocation *invocation;
-    const char *directory;
-    struct data_document *document;
+    struct build_file file;
+    char *directory; // whose files go in
     struct pattern *patterns[PATTERNS_MAX];
     bool is_excluding[PATTERNS_MAX];
     size_t n_patterns;
@@ -37,115 +35,60 @@ static void build_clear(struct build *build)
 {
     for (size_t i = 0; i < build->n_patterns; i++)
         pattern_free(build->patterns[i]);
-    data_document_free(build->document);
+    free(build->directory);
+    build_file_clear(&build->file);
 }
 
 // ---- the file ----
 
-static int read_document(struct build *build, struct burrow_error *err)
+static bool leads_out(const char *path)
 {
-    static const char *const names[] = {"agentuity-snapshot.yaml", "agentuity-snapshot.yml",
-                                        "agentuity-snapshot.json", "burrow-snapshot.yaml"};
-    const char *given = build->invocation->file;
-    struct error error = {0};
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        autofree char *path = given && *given == '/'
-                                  ? xstrdup(given)
-                                  : xasprintf("%s/%s", build->directory, given ? given : names[i]);
-        if (!given && access(path, F_OK) < 0)
-            continue;
-        if (yaml_read_file(path, &build->document, &error) < 0) // JSON is YAML
-            return say_fail(err, BURROW_INVALID, "%s", error.text);
-        return 0;
+    if (*path == '/')
+        return true;
+    for (; *path; path += strcspn(path, "/"), path += *path == '/') {
+        if (strcspn(path, "/") == 2 && strncmp(path, "..", 2) == 0)
+            return true;
     }
-    return say_fail(err, BURROW_NOT_FOUND,
-                    "there is no agentuity-snapshot.yaml in '%s': 'burrow snapshot generate' "
-                    "writes one, --file names "
-                    "another",
-                    build->directory);
+    return false;
 }
 
-/* ${NAME} becomes what --env says. */
-static char *substitute(const struct invocation *invocation, const char *text,
-                        struct burrow_error *err)
+/* The directory with the file, or the one below it that the file names. */
+static int find_directory(struct build *build, struct burrow_error *err)
 {
-    autobuffer out = {0};
-    struct error ignored;
+    const char *given = build->invocation->operands[0], *dir = build->file.dir;
 
-    while (*text) {
-        const char *end = text[0] == '$' && text[1] == '{' ? strchr(text, '}') : NULL;
-        if (!end) {
-            (void)buffer_add(&out, text++, 1, &ignored);
-            continue;
-        }
-        size_t length = (size_t)(end - text) - 2;
-        const char *value = NULL;
-        for (size_t i = 0; i < invocation->env.count; i++) {
-            const char *pair = invocation->env.items[i];
-            if (strncmp(pair, text + 2, length) == 0 && pair[length] == '=')
-                value = pair + length + 1;
-        }
-        if (!value) {
-            (void)say_fail(err, BURROW_INVALID, "the build file has ${%.*s}: give --env %.*s=VALUE",
-                           (int)length, text + 2, (int)length, text + 2);
-            return NULL;
-        }
-        (void)buffer_add_text(&out, value, &ignored);
-        text = end + 1;
-    }
-    return xstrdup(out.data ? out.data : "");
-}
-
-static int put_pairs(const struct build *build, struct json_writer *json, const char *key,
-                     struct burrow_error *err)
-{
-    const struct data_value *map = value_get(build->document->root, key);
-    const struct option_list *more =
-        strcmp(key, "metadata") == 0 ? &build->invocation->metadata_pairs : NULL;
-
-    if (!map && !(more && more->count))
-        return 0;
-    json_key(json, key);
-    json_map_begin(json);
-    for (const struct data_value *each = map ? map->first : NULL; each; each = each->next) {
-        if (more && pairs_have(more->items, more->count, each->key))
-            continue; // the option says it
-        autofree char *value = substitute(build->invocation, each->text ? each->text : "", err);
-        if (!value)
-            return -1;
-        say_put_text(json, each->key, value);
-    }
-    for (size_t i = 0; more && i < more->count; i++) {
-        const char *equals = strchr(more->items[i], '=');
-        if (!equals)
-            return say_fail(err, BURROW_INVALID, "--metadata '%s' is not KEY=VALUE",
-                            more->items[i]);
-        if (pairs_have_later(more->items, more->count, i))
-            continue;
-        autofree char *name = xstrndup(more->items[i], (size_t)(equals - more->items[i]));
-        say_put_text(json, name, equals + 1);
-    }
-    json_map_end(json);
+    if (dir && leads_out(dir))
+        return say_fail(err, BURROW_INVALID, "dir: '%s' is not below '%s'", dir, given);
+    build->directory = dir ? xasprintf("%s/%s", given, dir) : xstrdup(given);
     return 0;
 }
 
-static int read_patterns(struct build *build, struct burrow_error *err)
+static int add_pattern(struct build *build, const char *text, struct burrow_error *err)
 {
-    const struct data_value *list = value_get(build->document->root, "files");
+    bool is_excluding = *text == '!';
     struct error error = {0};
 
-    for (const struct data_value *each = list ? list->first : NULL; each; each = each->next) {
-        if (!each->text || build->n_patterns == PATTERNS_MAX)
-            return say_fail(err, BURROW_INVALID, "files: a list of at most %d patterns",
-                            PATTERNS_MAX);
-        const char *text = each->text;
-        bool is_excluding = *text == '!';
-        text += is_excluding;
-        text += strncmp(text, "./", 2) == 0 ? 2 : 0;
-        if (pattern_new(text, PATTERN_GLOB, false, &build->patterns[build->n_patterns], &error) < 0)
-            return say_fail(err, BURROW_INVALID, "files: '%s': %s", text, error.text);
-        build->is_excluding[build->n_patterns++] = is_excluding;
+    if (build->n_patterns == PATTERNS_MAX)
+        return say_fail(err, BURROW_INVALID, "files: a list of at most %d patterns", PATTERNS_MAX);
+    text += is_excluding;
+    text += strncmp(text, "./", 2) == 0 ? 2 : 0;
+    if (pattern_new(text, PATTERN_GLOB, false, &build->patterns[build->n_patterns], &error) < 0)
+        return say_fail(err, BURROW_INVALID, "files: '%s': %s", text, error.text);
+    build->is_excluding[build->n_patterns++] = is_excluding;
+    return 0;
+}
+
+static int read_build(struct build *build, struct burrow_error *err)
+{
+    struct invocation *o = build->invocation;
+
+    if (build_file_read(o->operands[0], o->file, &build->file, err) < 0 ||
+        find_directory(build, err) < 0)
+        return -1;
+    o->is_public |= build_file_is_public(&build->file);
+    for (const char **text = build->file.files; text && *text; text++) {
+        if (add_pattern(build, *text, err) < 0)
+            return -1;
     }
     return 0;
 }
@@ -171,24 +114,21 @@ static bool wants(void *context, const char *path, bool is_directory)
 
 // ---- the archive ----
 
-static int hash_files(struct build *build, struct burrow_error *err)
+static int hash_files(struct build *build, struct sha256 *hash, struct burrow_error *err)
 {
-    struct sha256 hash;
     struct tar_send *tar = NULL;
     char bytes[PIECE];
     ssize_t got;
 
     if (tar_send_new(build->directory, wants, build, &tar, err) < 0)
         return -1;
-    sha256_init(&hash);
     while ((got = tar_send_read(tar, bytes, sizeof bytes)) > 0) {
-        sha256_add(&hash, bytes, (size_t)got);
+        sha256_add(hash, bytes, (size_t)got);
         build->bytes += (uint64_t)got;
     }
     int result =
         got < 0 ? say_fail_sys(err, "read '%s/%s'", build->directory, tar_send_path(tar)) : 0;
     tar_send_free(tar);
-    sha256_end(&hash, build->hash);
     return result;
 }
 
@@ -274,75 +214,106 @@ static int send_files(struct build *build, const char *id, struct burrow_error *
 
 // ---- the command ----
 
-static const char *document_text(const struct build *build, const char *key)
+static const char *tag_of(const struct build *build)
 {
-    const struct data_value *value = value_get(build->document->root, key);
+    return build->invocation->tag ? build->invocation->tag : "latest";
+}
 
-    return value && value->kind == VALUE_STRING ? value->text : NULL;
+/* What announces it; without its hash (NULL) what that is made of. */
+static int write_announcement(const struct build *build, const char *hash, struct buffer *out,
+                              struct burrow_error *err)
+{
+    const struct invocation *o = build->invocation;
+    const struct build_file *file = &build->file;
+    struct json_writer json;
+
+    json_writer_init(&json, out);
+    json_map_begin(&json);
+    say_put_text(&json, "runtime", file->runtime);
+    say_put_text(&json, "name", o->name ? o->name : file->name);
+    say_put_text(&json, "tag", tag_of(build));
+    say_put_text(&json, "description", o->description ? o->description : file->description);
+    json_key(&json, "public");
+    json_bool(&json, o->is_public);
+    if (hash) {
+        say_put_text(&json, "contentHash", hash);
+        json_key(&json, "force");
+        json_bool(&json, o->is_forced);
+    }
+    json_map_end(&json);
+    return say_finish(&json, err);
+}
+
+static void put_list(struct json_writer *json, const char *key, const char *const *list)
+{
+    if (!list || !*list)
+        return;
+    json_key(json, key);
+    json_list_begin(json);
+    for (; *list; list++)
+        json_string(json, *list);
+    json_list_end(json);
+}
+
+/* What finishes it. */
+static int write_end(const struct build *build, struct buffer *out, struct burrow_error *err)
+{
+    const struct invocation *o = build->invocation;
+    const struct build_file *file = &build->file;
+    const struct build_pairs env = {"env", file->env, &o->env, NULL};
+    const struct build_pairs metadata = {"metadata", file->metadata, &o->env, &o->metadata_pairs};
+    struct json_writer json;
+
+    json_writer_init(&json, out);
+    json_map_begin(&json);
+    if (build_file_put_pairs(&json, &env, err) < 0 ||
+        build_file_put_pairs(&json, &metadata, err) < 0)
+        return -1;
+    put_list(&json, "dependencies", (const char *const *)file->dependencies);
+    put_list(&json, "packages", (const char *const *)file->packages);
+    json_map_end(&json);
+    return say_finish(&json, err);
+}
+
+/* Of all that goes into the snapshot: another hash, another snapshot. */
+static int hash_build(struct build *build, struct burrow_error *err)
+{
+    autobuffer announcement = {0};
+    autobuffer end = {0};
+    struct sha256 hash;
+
+    if (write_announcement(build, NULL, &announcement, err) < 0 || write_end(build, &end, err) < 0)
+        return -1;
+    sha256_init(&hash);
+    sha256_add(&hash, announcement.data,
+               announcement.length + 1); // with the NUL: a text ends there
+    sha256_add(&hash, end.data, end.length + 1);
+    int result = hash_files(build, &hash, err);
+    sha256_end(&hash, build->hash);
+    return result;
 }
 
 static int begin(struct build *build, struct burrow_answer **out, struct burrow_error *err)
 {
-    const struct invocation *o = build->invocation;
     autobuffer text = {0};
-    struct json_writer json;
-    const char *runtime = document_text(build, "runtime");
 
-    if (!runtime)
-        return say_fail(err, BURROW_INVALID,
-                        "the build file names no runtime: runtime: base:latest");
-    json_writer_init(&json, &text);
-    json_map_begin(&json);
-    say_put_text(&json, "runtime", runtime);
-    say_put_text(&json, "name", o->name ? o->name : document_text(build, "name"));
-    say_put_text(&json, "tag", o->tag);
-    say_put_text(&json, "description",
-                 o->description ? o->description : document_text(build, "description"));
-    say_put_text(&json, "contentHash", build->hash);
-    json_key(&json, "force");
-    json_bool(&json, o->is_forced);
-    json_key(&json, "public");
-    json_bool(&json, o->is_public);
-    json_map_end(&json);
-    if (say_finish(&json, err) < 0)
+    if (write_announcement(build, build->hash, &text, err) < 0)
         return -1;
-    return burrow_ask(o->client, "POST", "/snapshots/builds", text.data, out, err);
+    return burrow_ask(build->invocation->client, "POST", "/snapshots/builds", text.data, out, err);
 }
 
 static int finish(struct build *build, const char *id, struct burrow_answer **out,
                   struct burrow_error *err)
 {
     autofree char *path = burrow_path("/snapshots/%s/finish", id, NULL);
-    const struct data_value *packages = value_get(build->document->root, "dependencies");
     autobuffer text = {0};
-    struct json_writer json;
 
-    json_writer_init(&json, &text);
-    json_map_begin(&json);
-    if (put_pairs(build, &json, "env", err) < 0 || put_pairs(build, &json, "metadata", err) < 0)
-        return -1;
-    if (packages && packages->count) {
-        json_key(&json, "dependencies");
-        json_value(&json, packages);
-    }
-    json_map_end(&json);
-    if (say_finish(&json, err) < 0)
+    if (write_end(build, &text, err) < 0)
         return -1;
     return burrow_ask(build->invocation->client, "POST", path, text.data, out, err);
 }
 
-/* Whether the snapshot that has these files already is also what else was asked for. */
-static bool is_as_asked(const struct invocation *o, const struct burrow_value *snapshot)
-{
-    const char *tag = burrow_text(burrow_get(snapshot, "tag"));
-    const char *description = burrow_text(burrow_get(snapshot, "description"));
-
-    return (!o->tag || (tag && strcmp(tag, o->tag) == 0)) &&
-           (!o->description || (description && strcmp(description, o->description) == 0)) &&
-           (!o->is_public || burrow_truth(burrow_get(snapshot, "public")));
-}
-
-/* Begins it; where a snapshot has these files and nothing else is wrong with it, *unchanged is that one. */
+/* Begins it; where a snapshot has the same hash and still its tag, *unchanged is that one. */
 static int begin_or_find(struct build *build, struct burrow_answer **out,
                          struct burrow_answer **unchanged, struct burrow_error *err)
 {
@@ -351,18 +322,17 @@ static int begin_or_find(struct build *build, struct burrow_answer **out,
     if (begin(build, &first, err) < 0)
         return -1;
     const struct burrow_value *value = burrow_answer_value(first);
-    const char *id = burrow_text(burrow_get(value, "id"));
-    if (burrow_truth(burrow_get(value, "unchanged"))) {
-        if (burrow_snapshot_get(build->invocation->client, id ? id : "", unchanged, err) < 0)
-            return -1;
-        if (is_as_asked(build->invocation, burrow_answer_value(*unchanged)))
-            return 0;
-        burrow_answer_free(take(*unchanged));
-        build->invocation->is_forced = true;
-        return begin(build, out, err);
+    if (!burrow_truth(burrow_get(value, "unchanged"))) {
+        *out = take(first);
+        return 0;
     }
-    *out = take(first);
-    return 0;
+    if (burrow_snapshot_get(build->invocation->client, value_text(value, "id"), unchanged, err) < 0)
+        return -1;
+    if (strcmp(value_text(burrow_answer_value(*unchanged), "tag"), tag_of(build)) == 0)
+        return 0;
+    burrow_answer_free(take(*unchanged));
+    build->invocation->is_forced = true;
+    return begin(build, out, err);
 }
 
 static int tell_unchanged(const struct invocation *invocation, const struct burrow_value *value,
@@ -386,13 +356,12 @@ static int tell_unchanged(const struct invocation *invocation, const struct burr
 
 static int build_snapshot(struct invocation *invocation, struct burrow_error *err)
 {
-    autoclear(build) build = {.invocation = invocation, .directory = invocation->operands[0]};
+    autoclear(build) build = {.invocation = invocation};
     autoanswer begun = NULL;
     autoanswer unchanged = NULL;
     autoanswer done = NULL;
 
-    if (read_document(&build, err) < 0 || read_patterns(&build, err) < 0 ||
-        hash_files(&build, err) < 0)
+    if (read_build(&build, err) < 0 || hash_build(&build, err) < 0)
         return -1;
     if (invocation->is_public &&
         !say_confirm(invocation->is_confirmed, "Publish this snapshot to all organisations?"))

@@ -172,17 +172,40 @@ static int tag_snapshot(struct invocation *invocation, struct burrow_error *err)
                          tag ? "tagged snapshot" : "took the tag from snapshot", err);
 }
 
+/* The id of a snapshot that may be named. */
+static int snapshot_id(struct invocation *invocation, const char *name, char id[BURROW_ID],
+                       struct burrow_error *err)
+{
+    autoanswer answer = NULL;
+
+    if (strncmp(name, "snp_", 4) == 0) {
+        (void)snprintf(id, BURROW_ID, "%s", name);
+        return 0;
+    }
+    if (burrow_snapshot_get(invocation->client, name, &answer, err) < 0)
+        return -1;
+    (void)snprintf(id, BURROW_ID, "%s", value_text(burrow_answer_value(answer), "id"));
+    return 0;
+}
+
+/* By its id: a tag may go elsewhere while the question waits. */
 static int delete_snapshot(struct invocation *invocation, struct burrow_error *err)
 {
-    const char *id = invocation->operands[0];
+    const char *name = invocation->operands[0];
+    char id[BURROW_ID];
 
-    if (!say_confirm(invocation->is_confirmed, "Delete snapshot '%s'?", id))
-        return say_fail(err, BURROW_CANCELLED, "snapshot '%s' stays", id);
+    if (snapshot_id(invocation, name, id, err) < 0)
+        return -1;
+    if (!say_confirm(invocation->is_confirmed, "Delete snapshot '%s'?", name))
+        return say_fail(err, BURROW_CANCELLED, "snapshot '%s' stays", name);
     if (burrow_snapshot_delete(invocation->client, id, err) < 0)
         return -1;
     if (invocation->is_json)
         return columns_success(id, err);
-    say_done("deleted snapshot %s", id);
+    if (strcmp(name, id) == 0)
+        say_done("deleted snapshot %s", id);
+    else
+        say_done("deleted snapshot %s (%s)", name, id);
     return 0;
 }
 

@@ -8,7 +8,7 @@ import tarfile
 
 import pytest
 from archives import member, tar_of
-from client import ANY, check_problem, nulls, query
+from client import ANY, Client, check_problem, nulls, query
 
 BAD_ARCHIVE = ("invalid_request", "damaged", "refused")
 UNKNOWN = "snp_" + "0" * 26
@@ -194,6 +194,11 @@ def test_what_is_no_snapshot(api, body):
     refused(api, body)
 
 
+@pytest.mark.parametrize("body", [b"", b"not an archive\n" * 1000, tar_of(member("files/x", b"x")), zstd(b"no tar " * 1000)])
+def test_what_is_no_export_is_told_so(api, body):
+    refused(api, body, "this is no export of a snapshot")
+
+
 def test_every_cut_is_noticed(api, taken):
     body = export_ok(api, taken["snapshotId"])
     for part in (1, 2, 10, 50, 90, 99):
@@ -293,14 +298,59 @@ def test_another_build_of_the_runtime_needs_force(api, taken, made):
     bring_ok(api, made, body, name="forced", force="1")
 
 
-def test_a_bomb_fills_no_disk(api, new, taken):
-    members = unpacked(export_ok(api, taken["snapshotId"]))
-    zeros = bytes(64 << 20)
-    for i in range(40):
-        forge(members, f"files/zeros-{i}", zeros)
-    answer = bring(api, packed(members), name="bad")
-    assert answer.status in (400, 413, 429), str(answer)
-    assert new().output("echo well") == "well\n"
+# ---- how much ----
+
+MEGA = 1 << 20
+SMALL = {"options": ["--disk", "64Mi", "--max-disk", "256Mi"]}
+
+
+def bomb(api, snapshot, megabytes):
+    """A whole archive of zeros, which is small."""
+    members = unpacked(export_ok(api, snapshot["snapshotId"]))
+    for i in range(0, megabytes, 32):
+        forge(members, f"files/zeros-{i}", bytes(32 * MEGA))
+    return packed(members)
+
+
+def test_what_a_larger_disk_had_comes_back(own_server):
+    own = own_server(**SMALL)
+    sandbox = own.client.create(resources={"disk": "200Mi"})
+    sandbox.output("head -c 100M /dev/zero >zeros; truncate -s 90M hole")
+    snapshot = own.client.post(f"/sandbox/{sandbox.id}/snapshot", {"name": "large"}).data
+    body = export_ok(own.client, snapshot["snapshotId"])
+    assert len(body) * 16 < 64 * MEGA, "its size alone would not let it in"
+    back = bring_ok(own.client, [], body, name="arrived")
+    found = own.client.create(snapshot=back["snapshotId"], resources={"disk": "200Mi"}).output("stat -c %s zeros hole; cmp -n 94371840 zeros hole && echo same")
+    assert found == "104857600\n94371840\nsame\n"
+    own.end()
+
+
+def test_more_than_the_largest_disk_is_refused_by_the_name_of_its_setting(own_server, api, taken):
+    own = own_server(**SMALL)
+    before = own.client.get("/sandbox/snapshots").data["total"]
+    answer = bring(own.client, bomb(api, taken, 320), name="bad")
+    check_problem(answer, 413, "too_large", "unpacks to more than 268435456 bytes", "--max-disk of 'burrow serve'")
+    assert "allow more" in answer.json["remedy"]
+    assert own.client.get("/sandbox/snapshots").data["total"] == before
+    assert own.client.create().output("echo well") == "well\n"
+    own.end()
+
+
+def test_a_bomb_fills_no_disk(own_server, api, taken):
+    own = own_server(options=["--max-disk", "1Gi"])
+    answer = bring(own.client, bomb(api, taken, 2560), name="bad")
+    check_problem(answer, 413, "too_large", "--max-disk")
+    assert own.client.create().output("echo well") == "well\n"
+    own.end()
+
+
+def test_a_key_unpacks_no_more_than_it_may_keep(api, taken):
+    key = api.post("/api/v1/keys", {"owner": "small", "quotas": {"diskBytes": "64Mi"}}).json
+    small = Client(api.port, key["key"])
+    try:
+        check_problem(bring(small, bomb(api, taken, 96), name="bad"), 429, "quota_exceeded", "unpacks to more than 67108864 bytes", "--max-disk of 'burrow key'")
+    finally:
+        api.delete(f"/api/v1/keys/{key['id']}")
 
 
 def test_an_import_that_breaks_off_leaves_nothing(api, server):

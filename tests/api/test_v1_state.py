@@ -139,6 +139,8 @@ def test_a_snapshot_is_built_of_files(api, new, made):
     assert api.put(begun.json["uploadUrl"], tar_of(member("a/b", b"content"))).status == 204
     check_problem(api.post(f"{V1}/snapshots/{begun.json['id']}/finish", {"directory": "there"}), 400, "invalid_request", "directory")
     check_problem(api.post(f"{V1}/snapshots/{begun.json['id']}/finish", {"env": {"A=B": "x"}}), 400, "invalid_request", "A=B", field="env")
+    check_problem(api.post(f"{V1}/snapshots/{begun.json['id']}/finish", {"dependencies": ["a;b"]}), 400, "invalid_request", "dependencies", "a;b")
+    check_problem(api.post(f"{V1}/snapshots/{begun.json['id']}/finish", {"packages": ["typescript"]}), 400, "invalid_request", "packages", "neither npm nor bun")
     done = api.post(f"{V1}/snapshots/{begun.json['id']}/finish", {"env": {"WORD": "x"}, "metadata": {"deep": [1, {"a": None}]}})
     assert done.status == 200 and done.json["metadata"] == {"deep": [1, {"a": None}]} and done.json["git"] == {"branch": "main"}, str(done)
     assert new(snapshot=begun.json["id"]).output('cat /workspace/a/b; echo "$WORD"') == "contentx\n"

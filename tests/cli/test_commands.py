@@ -984,6 +984,14 @@ def test_a_run_from_a_snapshot(burrow, work):
     burrow("snapshot", "delete", made["id"], "--confirm")
 
 
+def test_a_snapshot_that_is_deleted_by_its_name_is_told_by_its_id_too(burrow, work):
+    first, second, third = (burrow.json("snapshot", "create", work, "--name", "named", "--tag", tag)["id"] for tag in ("one", "two", "three"))
+    assert burrow.text("snapshot", "delete", "named:one", "--confirm") == f"deleted snapshot named:one ({first})\n"
+    assert burrow.json("snapshot", "delete", "two", "--confirm") == {"success": True, "id": second}
+    assert burrow.text("snapshot", "delete", third, "--confirm") == f"deleted snapshot {third}\n"
+    burrow.error("snapshot", "delete", "named:one", "--confirm", code=3)
+
+
 def test_a_snapshot_is_built_from_a_file_that_says_what_is_in_it(burrow, tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.js").write_text("a\n")
@@ -997,7 +1005,8 @@ def test_a_snapshot_is_built_from_a_file_that_says_what_is_in_it(burrow, tmp_pat
     assert burrow.json("snapshot", "get", made["id"])["metadata"] == {"a": "b", "c": "d"}
     done = burrow.text("run", "--snapshot", "built:t1", "--", "sh", "-c", "echo $KEY; find . -type f")
     assert done == "value\n./src/a.js\n"
-    assert burrow.json("snapshot", "build", tmp_path, "--env", "KEY=value", "--tag", "t1")["unchanged"] is True
+    same = burrow.json("snapshot", "build", tmp_path, "--env", "KEY=value", "--tag", "t1", "--metadata", "a=b", "--description", "d")
+    assert same["unchanged"] is True and same["id"] == made["id"]
     burrow("snapshot", "delete", made["id"], "--confirm")
     assert burrow.text("snapshot", "generate").startswith("#")
     assert json.loads(burrow.text("snapshot", "generate", "--format", "json"))["version"] == 1

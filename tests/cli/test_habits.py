@@ -43,11 +43,133 @@ def test_an_unchanged_build_has_the_tag_and_the_public_that_it_asks_for(burrow, 
     assert public["public"] is True
     described = burrow.json("snapshot", "build", tmp_path, "--description", "other")
     assert described["description"] == "other"
-    again = burrow.json("snapshot", "build", tmp_path)
+    again = burrow.json("snapshot", "build", tmp_path, "--description", "other")
     assert again["unchanged"] is True and again["id"] == described["id"] and again["runtime"] == "base:latest"
     for item in burrow.json("snapshot", "list"):
         if item["name"] == "twice":
             burrow("snapshot", "delete", item["id"], "--confirm")
+
+
+ONE_BUILD = """version: 1
+runtime: base:latest
+name: equal
+description: one
+files: [a]
+env: {LITERAL: one, GIVEN: "${GIVEN}"}
+metadata: {of: one}
+"""
+
+
+@pytest.fixture
+def build(burrow, tmp_path):  # noqa: F811
+    (tmp_path / "a").write_text("a\n")
+    (tmp_path / "a").chmod(0o644)
+    (tmp_path / "agentuity-snapshot.yaml").write_text(ONE_BUILD)
+
+    def run(*words, given="one"):
+        return burrow.json("snapshot", "build", tmp_path, "--env", f"GIVEN={given}", *words)
+    yield run
+    for item in burrow.json("snapshot", "list"):
+        if item["name"] == "equal":
+            burrow("snapshot", "delete", item["id"], "--confirm")
+
+
+CHANGES = {
+    "runtime": (lambda file: file.write_text(ONE_BUILD.replace("base:latest", "host:latest")), {}, ()),
+    "literal variable": (lambda file: file.write_text(ONE_BUILD.replace("LITERAL: one", "LITERAL: two")), {}, ()),
+    "variable that is given": (None, {"given": "two"}, ()),
+    "description": (lambda file: file.write_text(ONE_BUILD.replace("description: one", "description: two")), {}, ()),
+    "description that is given": (None, {}, ("--description", "two")),
+    "metadata": (lambda file: file.write_text(ONE_BUILD.replace("of: one", "of: two")), {}, ()),
+    "metadata that are given": (None, {}, ("--metadata", "of=two")),
+    "content": (lambda file: (file.parent / "a").write_text("b\n"), {}, ()),
+    "mode": (lambda file: (file.parent / "a").chmod(0o755), {}, ()),
+    "path": (lambda file: ((file.parent / "b").write_text("a\n"), file.write_text(ONE_BUILD.replace("[a]", "[b]"))), {}, ()),
+    "tag": (None, {}, ("--tag", "two")),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_build_is_unchanged_only_where_all_that_goes_into_it_is_equal(build, tmp_path, what):  # noqa: F811
+    change, given, words = CHANGES[what]
+    first = build()
+    same = build()
+    assert same["unchanged"] is True and same["id"] == first["id"]
+    if change:
+        change(tmp_path / "agentuity-snapshot.yaml")
+    second = build(*words, **given)
+    assert "unchanged" not in second and second["id"] != first["id"]
+    same = build(*words, **given)
+    assert same["unchanged"] is True and same["id"] == second["id"]
+
+
+def test_a_changed_variable_is_in_the_snapshot(build, burrow):  # noqa: F811
+    build()
+    build(given="two")
+    assert burrow.text("run", "--snapshot", "equal", "--", "sh", "-c", "echo $GIVEN $LITERAL") == "two one\n"
+
+
+def test_a_build_is_not_unchanged_by_one_of_another_tag(build, burrow, tmp_path):  # noqa: F811
+    file = tmp_path / "agentuity-snapshot.yaml"
+    file.write_text(ONE_BUILD.replace("base:latest", "host:latest"))
+    foo = build("--tag", "foo")
+    file.write_text(ONE_BUILD)
+    plain = build()
+    assert plain["id"] != foo["id"] and (plain["runtime"], plain["tag"]) == ("base:latest", "latest")
+    back = build("--tag", "foo")
+    assert back["id"] != foo["id"] and back["runtime"] == "base:latest"
+
+
+def test_a_build_whose_tag_went_elsewhere_is_made_again(build, burrow):  # noqa: F811
+    first = build()
+    second = build(given="two")
+    back = build()
+    assert "unchanged" not in back and back["id"] not in (first["id"], second["id"])
+    assert burrow.json("snapshot", "get", "equal:latest")["id"] == back["id"]
+    assert build()["unchanged"] is True
+
+
+def test_an_unchanged_build_that_is_forced_is_made_again(build):
+    assert build()["id"] != build("--force")["id"]
+
+
+@pytest.mark.parametrize("wrong, right", [("file", "files"), ("enviroment", None), ("dependancies", "dependencies"), ("Runtime", "runtime")])
+def test_a_word_that_a_build_file_does_not_have_is_refused_by_its_name(burrow, tmp_path, wrong, right):  # noqa: F811
+    (tmp_path / "agentuity-snapshot.yaml").write_text(f"version: 1\nruntime: base:latest\nname: misspelled\n{wrong}:\n  - a\n")
+    said = burrow.error("snapshot", "build", tmp_path, code=2)
+    assert f"agentuity-snapshot.yaml: {wrong}: unknown field" in said and (not right or f"did you mean '{right}'?" in said), said
+    assert "misspelled" not in burrow.text("snapshot", "list")
+
+
+@pytest.mark.parametrize("text, said", [("- a\n", "must be a map"), ("runtime: base:latest\nfiles: {a: b}\n", "files: must be a list"),
+                                        ("runtime: base:latest\nenv: [a]\n", "env: must be a map"), ("runtime: [a]\n", "runtime: must be a string"),
+                                        ("runtime: base:latest\nenv: {A: [a]}\n", "env.A: must be a string"), ("name: a\n", "names no runtime"),
+                                        ("runtime: base:latest\npublic: maybe\n", "public: must be true or false"),
+                                        ("runtime: base:latest\ndir: a/../..\n", "dir: 'a/../..' is not below"), ("runtime: base:latest\ndir: /etc\n", "is not below")])
+def test_a_build_file_with_a_value_of_another_kind_is_refused(burrow, tmp_path, text, said):  # noqa: F811
+    (tmp_path / "agentuity-snapshot.yaml").write_text(text)
+    assert said in burrow.error("snapshot", "build", tmp_path, code=2)
+
+
+def test_all_words_of_the_format_are_heeded(burrow, tmp_path):  # noqa: F811
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "a").write_text("a\n")
+    (tmp_path / "b").write_text("b\n")
+    (tmp_path / "agentuity-snapshot.json").write_text(json.dumps({
+        "$schema": "https://agentuity.dev/schema/cli/v1/agentuity-snapshot.json", "version": 1, "runtime": "base:latest", "name": "worded", "description": "d",
+        "dir": "./below", "files": ["**"], "dependencies": [], "packages": [], "env": {"YES": True, "NUMBER": 7, "NOTHING": None}, "metadata": {"k": "v"}, "public": True}))
+    made = burrow.json("snapshot", "build", tmp_path, "--confirm")
+    try:
+        assert made["public"] is True and made["description"] == "d" and made["metadata"] == {"k": "v"}
+        assert burrow.text("run", "--snapshot", made["id"], "--", "sh", "-c", "ls; echo $YES $NUMBER $NOTHING.") == "a\ntrue 7 .\n"
+    finally:
+        burrow("snapshot", "delete", made["id"], "--confirm")
+
+
+@pytest.mark.parametrize("what, said", [("dependencies", "a;b"), ("packages", "neither npm nor bun")])
+def test_packages_of_a_build_file_reach_the_server(burrow, tmp_path, what, said):  # noqa: F811
+    (tmp_path / "agentuity-snapshot.yaml").write_text(f"runtime: base:latest\n{what}: ['a;b']\n" if what == "dependencies" else f"runtime: base:latest\n{what}: [typescript]\n")
+    assert said in burrow.error("snapshot", "build", tmp_path, code=2)
 
 
 # ---- network ----

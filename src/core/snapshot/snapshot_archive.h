@@ -51,8 +51,8 @@ struct snapshot_import_request {
  * A new snapshot of the actor's from such a file (seekable, read from its beginning; gzip or no compression at all will do). Nothing is
  * left of one that fails. It takes over a name:tag in use, and has no parent. Noun "archive": ERROR_DAMAGED (no such archive, cut off,
  * or a sum that does not agree), ERROR_REFUSED (an entry that would lead out, a device, what the box cannot have, a format of later times). ERROR_NOT_FOUND, noun "runtime": not
- * on this machine; ERROR_DIFFERS, noun "runtime": another build of it. ERROR_LIMIT, noun "snapshot": more files than a
- * sandbox may write by default and 16 times the archive, or no room.
+ * on this machine; ERROR_DIFFERS, noun "runtime": another build of it. ERROR_LIMIT, noun "snapshot": more than the
+ * largest disk that a sandbox may have and 16 times the archive, or no room. ERROR_QUOTA: more than the key may keep.
  */
 int snapshot_import(struct snapshots *snapshots, const struct actor *actor,
                     const struct snapshot_import_request *request, int archive_fd,

@@ -19,6 +19,7 @@
 #include "engine/files.h"
 #include "store/checkpoints.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,8 +32,16 @@
 #define IMPORT_MODE 0777u // what files_import sets by itself
 #define IMPORT_DIR_MODE 01777u
 
+/* How much may come out of an archive, and what to say of more. */
+struct import_room {
+    uint64_t bytes;
+    enum error_reason reason;
+    const char *noun, *why;
+};
+
 struct importing {
     struct snapshots *snapshots;
+    struct import_room room;
     struct unpacker *unpacker;
     struct strings about;
     struct buffer checksum_text;
@@ -65,6 +74,13 @@ static int damaged(struct error *err, const char *why)
     return error_refuse(err, ERROR_DAMAGED, "archive", "the archive is damaged: %s", why);
 }
 
+static int no_export(struct error *err)
+{
+    return error_refuse(err, ERROR_DAMAGED, "archive",
+                        "this is no export of a snapshot ('burrow snapshot export' makes them), or "
+                        "its beginning is damaged");
+}
+
 static int refused(struct error *err, const char *path, const char *why)
 {
     return error_refuse(err, ERROR_REFUSED, "archive", "entry '%.300s' of the archive %s", path,
@@ -83,7 +99,7 @@ static int read_entry(struct importing *importing, const char *name, struct buff
         return -1;
     if (more == 0 || strcmp(item.path, name) != 0 || !S_ISREG(item.mode) || item.is_hard_link ||
         item.size > out->maximum)
-        return damaged(err, "it does not begin as the archive of a snapshot does");
+        return no_export(err);
     for (uint64_t left = item.size; left;) {
         char piece[4096];
         ssize_t got = unpacker_fill(importing->unpacker, piece,
@@ -323,11 +339,20 @@ static int fill_box(struct importing *importing, struct error *err)
     return set_modes(importing, conversation, err);
 }
 
+static int over_room(const struct import_room *room, struct error *err)
+{
+    const struct error said = *err;
+
+    return error_refuse(err, room->reason, room->noun, "%s: %s", said.text, room->why);
+}
+
 /* What the box says about a path is about the archive that brought it. */
-static int failed(struct error *err)
+static int failed(const struct importing *importing, struct error *err)
 {
     if (error_is(err, ERROR_NO_SPACE))
         return -1;
+    if (error_is(err, ERROR_TOO_LARGE) && err->sys == EFBIG)
+        return over_room(&importing->room, err);
     if (error_is(err, ERROR_LIMIT))
         return error_restate(err, ERROR_TOO_LARGE, "snapshot");
     if (err->noun || error_is_fault(err) || error_is(err, ERROR_GONE))
@@ -372,7 +397,7 @@ static int record_it(struct importing *importing, const struct actor *actor,
     uint64_t bytes = 0;
 
     if (build_box_save(&importing->build_box, layers_name(layer), &bytes, err) < 0)
-        return failed(err);
+        return failed(importing, err);
     const char *chain[] = {layer, NULL};
     autofree char *layers = strings_pack(chain);
     autofree char *env = pack_env(about);
@@ -409,13 +434,12 @@ static int record_it(struct importing *importing, const struct actor *actor,
 }
 
 /*
- * How much may come out of the archive: what a sandbox may write, and for large ones as much as files are usually compressed to; never more
- * than leaves others room.
+ * What one sandbox may write, as what is exported was written in some; of layers on layers that have more, as much as files are usually
+ * compressed to. Never more than the key may keep, nor than leaves others room.
  */
-static int measure_room(struct snapshots *snapshots, int archive_fd, uint64_t *room,
-                        struct error *err)
+static int measure_room(struct snapshots *snapshots, const struct actor *actor, int archive_fd,
+                        struct import_room *out, struct error *err)
 {
-    uint64_t usual = (uint64_t)snapshots->settings->limits.disk_bytes;
     struct volume_space space;
     struct stat info;
 
@@ -423,26 +447,47 @@ static int measure_room(struct snapshots *snapshots, int archive_fd, uint64_t *r
         return error_sys(err, "look at the archive");
     if (volume_space(snapshots->volume, &space, err) < 0)
         return -1;
-    uint64_t large = (uint64_t)info.st_size * USUAL_RATIO, most = space.free_bytes / 2;
-    *room = large > usual ? large : usual;
-    if (*room > most || usual == 0)
-        *room = most;
-    return *room < ROOM_MIN ? error_refuse(err, ERROR_NO_SPACE, "volume", LAYERS_NO_ROOM) : 0;
+    uint64_t disk = (uint64_t)snapshots->settings->ceilings.sandbox.disk_bytes,
+             large = (uint64_t)info.st_size * USUAL_RATIO;
+    const struct import_room bounds[] = {
+        {space.free_bytes / 2, ERROR_TOO_LARGE, "snapshot",
+         "half of what is free on the server's volume may be taken"},
+        {disk && large > disk ? large : disk, ERROR_TOO_LARGE, "snapshot",
+         "an import may have as much as a sandbox's disk (--max-disk of 'burrow serve'), or 16 "
+         "times what the archive has"},
+        {(uint64_t)actor->quota.disk_bytes, ERROR_QUOTA, "quota",
+         "the key may keep no more (--max-disk of 'burrow key')"},
+    };
+    *out = bounds[0];
+    for (size_t i = 1; i < ARRAY_SIZE(bounds); i++) {
+        if (bounds[i].bytes && bounds[i].bytes < out->bytes)
+            *out = bounds[i];
+    }
+    return space.free_bytes / 2 < ROOM_MIN
+               ? error_refuse(err, ERROR_NO_SPACE, "volume", LAYERS_NO_ROOM)
+               : 0;
+}
+
+static int open_archive(struct importing *importing, const struct archive_task *task,
+                        int archive_fd, struct error *err)
+{
+    if (unpacker_open(task, archive_fd, &importing->unpacker, err) == 0)
+        return 0;
+    return error_is(err, ERROR_DAMAGED) ? no_export(err) : -1;
 }
 
 /* The archive's first entries, and a box that can take the others. */
-static int begin(struct importing *importing, const struct snapshot_import_request *request,
-                 int archive_fd, struct error *err)
+static int begin(struct importing *importing, const struct actor *actor,
+                 const struct snapshot_import_request *request, int archive_fd, struct error *err)
 {
+    const struct import_room *room = &importing->room;
     struct archive_task task;
     char program[PATH_MAX];
-    uint64_t room = 0;
 
-    if (measure_room(importing->snapshots, archive_fd, &room, err) < 0 ||
-        file_archive_task(importing->snapshots->sandboxes, ARCHIVE_TAR_ZSTD, room, program, &task,
-                          err) < 0 ||
-        unpacker_open(&task, archive_fd, &importing->unpacker, err) < 0 ||
-        read_strings(importing, err) < 0 ||
+    if (measure_room(importing->snapshots, actor, archive_fd, &importing->room, err) < 0 ||
+        file_archive_task(importing->snapshots->sandboxes, ARCHIVE_TAR_ZSTD, room->bytes, program,
+                          &task, err) < 0 ||
+        open_archive(importing, &task, archive_fd, err) < 0 || read_strings(importing, err) < 0 ||
         snapshot_check_words(about_get(&importing->about, "name"),
                              about_get(&importing->about, "tag"), err) < 0)
         return -1;
@@ -450,7 +495,7 @@ static int begin(struct importing *importing, const struct snapshot_import_reque
     struct runtime_wish wish = {.name = runtime};
     if (runtime_check(importing->snapshots->runtimes, &wish, NULL, err) < 0)
         return no_runtime(runtime, err);
-    if (build_box_open(&importing->build_box, runtime, NULL, NULL, room, err) < 0)
+    if (build_box_open(&importing->build_box, runtime, NULL, NULL, (int64_t)room->bytes, err) < 0)
         return -1;
     return check_runtime(importing, request->is_forced, err);
 }
@@ -468,10 +513,10 @@ int snapshot_import(struct snapshots *snapshots, const struct actor *actor,
     if (snapshot_check_words(request->name, request->tag, err) < 0 ||
         snapshot_check_count(snapshots, actor, err) < 0)
         return -1;
-    if (begin(&importing, request, archive_fd, err) < 0)
-        return error_is_about(err, "archive") ? failed(err) : -1;
+    if (begin(&importing, actor, request, archive_fd, err) < 0)
+        return error_is_about(err, "archive") ? failed(&importing, err) : -1;
     if (fill_box(&importing, err) < 0)
-        return failed(err);
+        return failed(&importing, err);
     if (record_it(&importing, actor, request, id, err) < 0)
         return error_wrap(err, "keep the snapshot");
     return snapshot_get(snapshots, actor, id, out, err);

@@ -25,7 +25,8 @@ static const struct field begin_fields[] = {
     {"description", FIELD_TEXT, AT(description), .maximum = 4096},
     {"message", FIELD_TEXT, AT(message), .maximum = 4096},
     {"contentHash", FIELD_TEXT, AT(content_hash), .maximum = 256,
-     .help = "one of the same name with the same hash is not built again"},
+     .help = "of all that goes into it: one of the same name with the same hash is not built "
+             "again"},
     {"force", FIELD_BOOL, AT(is_forced), .help = "built all the same"},
     {"public", FIELD_BOOL, AT(is_public)},
     {"git", FIELD_OBJECT, AT(git), .help = "kept and given back; at most 64 KiB"},
@@ -153,6 +154,7 @@ static int take_upload(struct call *call, struct error *err)
 
 struct finish_body {
     const char *directory;
+    const char **dependencies, **packages;
     struct field_list env;
     const struct data_value *metadata;
 };
@@ -160,6 +162,10 @@ struct finish_body {
 static const struct field finish_fields[] = {
     {"directory", FIELD_TEXT, AT(directory), .minimum = 1, .maximum = 4096,
      .help = "where the archive's files go; /workspace when not given"},
+    {"dependencies", FIELD_TEXTS, AT(dependencies), .maximum = 256,
+     .help = "apt packages that are installed over its runtime first"},
+    {"packages", FIELD_TEXTS, AT(packages), .maximum = 256,
+     .help = "packages that npm or bun installs globally first, where the runtime has one"},
     {"env", FIELD_TEXT_MAP, AT(env), .help = "of all commands in sandboxes made from it"},
     {"metadata", FIELD_OBJECT, AT(metadata), .help = "kept and given back; at most 64 KiB"},
     {0},
@@ -179,6 +185,8 @@ static int finish_build(struct call *call, struct error *err)
     if (body.directory[0] != '/')
         return error_set(err, ERROR_INVALID, "directory: must be absolute");
     content.directory = body.directory;
+    content.dependencies = (const char *const *)body.dependencies;
+    content.packages = (const char *const *)body.packages;
     if (api_env(call, "env", &body.env, &content.env, err) < 0 ||
         api_json_text(call, "metadata", body.metadata, &content.metadata, err) < 0 ||
         snapshot_build_finish(call->core->snapshots, &call->actor, id, &content, &info, err) < 0)

@@ -44,6 +44,7 @@
     ROW(ERROR_COMPLETE, NULL, 0, "complete", "It takes nothing more", NULL) \
     ROW(ERROR_CONFLICT, "file", 0, "conflict", "Not in its present state", "look what is at this path: a file or a directory, empty or not") \
     ROW(ERROR_CONFLICT, NULL, 0, "conflict", "Not in its present state", "look at its state, and act on that") \
+    ROW(ERROR_TOO_LARGE, "snapshot", 0, "too_large", "Larger than one may be", "have whoever runs the server allow more or make room, or send or ask for less") \
     ROW(ERROR_TOO_LARGE, NULL, 0, "too_large", "Larger than one may be", "send or ask for less") \
     ROW(ERROR_DISK_FULL, NULL, 0, "disk_full", "The sandbox's disk is full", "remove files in the sandbox, or give it a larger disk") \
     ROW(ERROR_NO_SPACE, NULL, 507, "no_space", "The server's disk is full", "whoever runs the server has to make room") \
