@@ -32,6 +32,7 @@ struct watching {
     bool is_over;
     bool is_lost;          // and it was said
     uint64_t due_since_ms; // 0: nothing is due
+    uint64_t n_told;       // changes until it was said last that both are in step
 };
 
 static void watching_clear(struct watching *watching)
@@ -172,6 +173,17 @@ static int wait_for(struct watching *watching, int timeout_ms, bool *has_events,
     return 0;
 }
 
+static void tell_in_step(struct watching *watching)
+{
+    uint64_t n_changes = watching->sync.n_sent + watching->sync.n_taken;
+
+    if (n_changes == watching->n_told || !sync_is_done(&watching->sync))
+        return;
+    watching->n_told = n_changes;
+    if (!watching->sync.is_quiet)
+        say_note("in step");
+}
+
 /* Changes come in bursts: both are brought in step when there was none for a moment, or they do not end. */
 static int step(struct watching *watching, struct burrow_error *err)
 {
@@ -192,12 +204,9 @@ static int step(struct watching *watching, struct burrow_error *err)
     if (watching->is_over || (has_events && !is_late) || !is_due || !watching->stream)
         return 0;
     watching->due_since_ms = 0;
-    uint64_t sent = watching->sync.n_sent, taken = watching->sync.n_taken;
     if (sync_run(&watching->sync, err) < 0)
         return lose(watching, err);
-    if (!watching->sync.is_quiet && !sync_is_due(&watching->sync) &&
-        (sent != watching->sync.n_sent || taken != watching->sync.n_taken))
-        say_note("in step");
+    tell_in_step(watching);
     return 0;
 }
 

@@ -21,7 +21,7 @@
 void sync_clear(struct sync *sync)
 {
     local_tree_clear(&sync->base);
-    local_tree_clear(&sync->later);
+    local_tree_clear(&sync->left);
     local_tree_clear(&sync->dirty[SYNC_HERE]);
     local_tree_clear(&sync->dirty[SYNC_THERE]);
 }
@@ -48,11 +48,31 @@ bool sync_ignores(const struct sync *sync, const char *path)
     return strncmp(name ? name + 1 : path, ".burrow-", 8) == 0; // ours, for a moment
 }
 
+/* Whether something was left alone at the path or below it. */
+static bool is_left(const struct sync *sync, const char *path)
+{
+    size_t length = strlen(path);
+
+    for (size_t i = 0; i < sync->left.count; i++) {
+        const char *left = sync->left.entries[i].path;
+        if (strncmp(left, path, length) == 0 && (left[length] == '/' || !left[length]))
+            return true;
+    }
+    return false;
+}
+
+static void look_at_all(struct sync *sync)
+{
+    sync->is_whole[SYNC_HERE] = sync->is_whole[SYNC_THERE] = true;
+}
+
 void sync_touch(struct sync *sync, unsigned side, const char *path)
 {
     if (sync->is_whole[side] || sync_ignores(sync, path))
         return;
-    if (sync->dirty[side].count >= SYNC_MOST_DIRTY || strlen(path) >= PATH_MAX) {
+    // what was in the way may have gone
+    bool is_much = sync->dirty[side].count >= SYNC_MOST_DIRTY || strlen(path) >= PATH_MAX;
+    if (is_much || (side == SYNC_HERE && is_left(sync, path))) {
         sync->is_whole[side] = true;
         local_tree_clear(&sync->dirty[side]);
         return;
@@ -67,6 +87,11 @@ bool sync_is_due(const struct sync *sync)
            sync->dirty[SYNC_HERE].count || sync->dirty[SYNC_THERE].count;
 }
 
+bool sync_is_done(const struct sync *sync)
+{
+    return !sync_is_due(sync) && !sync->left.count;
+}
+
 static void tell(const struct sync *sync, const char *arrow, const char *path)
 {
     autofree char *clean = say_clean(path);
@@ -78,15 +103,6 @@ static void tell(const struct sync *sync, const char *arrow, const char *path)
 
 // ---- from one side to the other ----
 
-static int send_it(struct sync *sync, const char *path, const struct tree_entry *here,
-                   const struct tree_entry *was, uint64_t *version, struct burrow_error *err)
-{
-    tell(sync, here->kind == TREE_NOTHING ? "x→" : "→", path);
-    int result = there_send(sync, path, here, was, version, err);
-    sync->n_sent += result == 0;
-    return result;
-}
-
 static int check_names(uint64_t names, struct burrow_error *err)
 {
     if (names <= SYNC_MOST_NAMES)
@@ -96,56 +112,80 @@ static int check_names(uint64_t names, struct burrow_error *err)
                     (int)(SYNC_MOST_NAMES >> 20));
 }
 
-static int take_it(struct sync *sync, const char *path, struct other *other,
-                   struct burrow_error *err)
+static int check_room(const struct sync *sync, const struct tree_entry *entry, const char *path,
+                      struct burrow_error *err)
 {
-    struct tree_entry entry = other->entry;
-
-    tell(sync, entry.kind == TREE_NOTHING ? "x←" : "←", path);
-    sync->n_taken++;
-    if (entry.kind == TREE_NOTHING) {
-        int result = local_tree_remove(sync->root, path, err);
-        if (result > 0)
-            local_tree_set(&sync->later, &(struct tree_entry){.path = (char *)(uintptr_t)path});
-        return result < 0 ? -1 : 0;
-    }
-    if (sync->base.bytes + entry.size > sync->most_bytes)
+    if (sync->base.bytes + entry->size > sync->most_bytes)
         return say_fail(err, BURROW_LIMIT,
                         "the sandbox's files have become more than --limit allows");
     if (sync->base.count >= SYNC_MOST_ENTRIES)
         return say_fail(err, BURROW_LIMIT, "the sandbox has more than %d files", SYNC_MOST_ENTRIES);
-    if (check_names(sync->base.names + strlen(path), err) < 0)
-        return -1;
+    return check_names(sync->base.names + strlen(path), err);
+}
+
+static int write_it(struct sync *sync, const char *path, const struct other *other,
+                    struct burrow_error *err)
+{
+    struct tree_entry entry = other->entry;
+
     entry.path = (char *)(uintptr_t)path;
-    int result = other->staged >= 0
-                     ? local_tree_put(sync->root, other->staged, &entry, err)
-                     : local_tree_write(sync->root, &entry, other->fd, other->target, err);
-    if (result < 0 && (err->sys == ELOOP || err->sys == ENOTDIR || err->sys == ENOTEMPTY)) {
-        say_note("left alone, something of yours is in the way: %s", err->text);
-        return 0;
+    if (entry.kind == TREE_NOTHING)
+        return local_tree_remove(sync->root, path, err);
+    if (check_room(sync, &entry, path, err) < 0)
+        return -1;
+    return other->staged >= 0 ? local_tree_put(sync->root, other->staged, &entry, err)
+                              : local_tree_write(sync->root, &entry, other->fd, other->target, err);
+}
+
+/* 1 where something of the user's own is in the way. */
+static int take_it(struct sync *sync, const char *path, const struct other *other,
+                   struct burrow_error *err)
+{
+    static const int in_the_way[] = {ELOOP, ENOTDIR, EISDIR, ENOTEMPTY, EEXIST};
+
+    *err = (struct burrow_error){0};
+    int result = write_it(sync, path, other, err);
+    for (size_t i = 0; result < 0 && i < ARRAY_SIZE(in_the_way); i++) {
+        if (err->sys == in_the_way[i])
+            result = 1;
+    }
+    if (result == 0) {
+        tell(sync, other->entry.kind == TREE_NOTHING ? "x←" : "←", path);
+        sync->n_taken++;
     }
     return result;
 }
 
-/* The sandbox's version, beside the local one that stays. */
+/* The sandbox's version, beside the local one that stays. A directory is moved there, and then everything is looked at anew; 1 where it cannot be. */
 static int keep_beside(struct sync *sync, const char *path, struct other *other,
                        struct burrow_error *err)
 {
     autofree char *name = xasprintf("%s" SYNC_CONFLICT, path), *clean = say_clean(path);
+    char target[PATH_MAX];
     struct tree_entry entry = other->entry;
     autofd source = -1;
+    int result;
 
+    entry.path = name;
+    if (entry.kind == TREE_FILE && other->staged >= 0)
+        source = local_tree_open(other->staged, path);
+    if (entry.kind == TREE_LINK && other->staged >= 0 &&
+        local_tree_target(other->staged, path, target, sizeof target) < 0)
+        return say_fail_sys(err, "read '%s'", clean);
+    if (entry.kind == TREE_DIRECTORY) {
+        result = there_move(sync, path, name, err);
+        if (result == 0)
+            look_at_all(sync);
+    } else {
+        result = local_tree_write(sync->root, &entry, other->staged >= 0 ? source : other->fd,
+                                  other->staged >= 0 ? target : other->target, err);
+        sync_touch(sync, SYNC_HERE, name);
+    }
+    if (result != 0)
+        return result;
     sync->n_conflicts++;
     say_note("both sides changed '%s': yours stays, the sandbox's is beside it as *" SYNC_CONFLICT,
              clean);
-    if (entry.kind != TREE_FILE)
-        return 0;
-    if (other->staged >= 0)
-        source = local_tree_open(other->staged, path);
-    entry.path = name;
-    if (local_tree_write(sync->root, &entry, other->staged >= 0 ? source : other->fd, "", err) < 0)
-        return -1;
-    sync_touch(sync, SYNC_HERE, name);
     return 0;
 }
 
@@ -156,6 +196,7 @@ static void remember(struct sync *sync, const char *path, const struct tree_entr
 
     kept.path = (char *)(uintptr_t)path;
     kept.version = version;
+    local_tree_unset(&sync->left, path);
     if (entry->kind == TREE_NOTHING)
         local_tree_unset(&sync->base, path);
     else
@@ -172,31 +213,109 @@ static bool leads_outside(const struct sync *sync, const char *path, const struc
            !entry_link_stays(path, target);
 }
 
+/* A path to bring in step. */
+struct difference {
+    const char *path;
+    const struct tree_entry *here;
+    const struct tree_entry *was; // there, as far as is known
+    struct other *other;
+    bool is_conflict;
+};
+
+/* What is there is a directory with something of its own in it, as was found when all was looked at. */
+static bool is_full_there(const struct difference *difference, int result)
+{
+    const struct tree_entry *was = difference->was;
+
+    return result > 0 && was && was->kind == TREE_DIRECTORY &&
+           difference->here->kind != TREE_NOTHING && difference->other->staged >= 0;
+}
+
+/* 1 where something else is in the way. */
+static int give(struct sync *sync, const struct difference *difference, uint64_t *version,
+                struct burrow_error *err)
+{
+    const char *path = difference->path;
+    const struct tree_entry *here = difference->here, *was = difference->was;
+    const struct tree_entry *theirs = &difference->other->entry;
+    int result = 0;
+
+    if (!difference->is_conflict)
+        result = there_send(sync, path, here, was, version, err);
+    if (difference->is_conflict || is_full_there(difference, result)) {
+        result = keep_beside(sync, path, difference->other, err);
+        was = theirs->kind == TREE_DIRECTORY ? NULL : theirs; // a directory has gone from there
+        if (result == 0)
+            result = there_send(sync, path, here, was, version, err);
+    }
+    if (result == 0) {
+        tell(sync, here->kind == TREE_NOTHING ? "x→" : "→", path);
+        sync->n_sent++;
+    }
+    return result;
+}
+
+/*
+ * What is in the way of a single path may be about to go: everything is looked at in its order. A directory that is to go and has something in it stays
+ * without a word: what is in it goes its own way, or is left out.
+ */
+static void leave(struct sync *sync, const struct difference *difference, bool is_removal,
+                  const struct burrow_error *err)
+{
+    const char *path = difference->path;
+
+    if (difference->other->staged < 0) {
+        look_at_all(sync);
+    } else if (!is_removal && !local_tree_find(&sync->left, path)) {
+        say_note("left alone, something else is in the way: %s", err->text);
+        local_tree_set(&sync->left, &(struct tree_entry){.path = (char *)(uintptr_t)path});
+    }
+}
+
+static int bring(struct sync *sync, struct difference *difference, bool takes,
+                 struct burrow_error *err)
+{
+    const char *path = difference->path;
+    const struct tree_entry *here = difference->here, *theirs = &difference->other->entry;
+    uint64_t version = 0;
+    int result = takes ? take_it(sync, path, difference->other, err) : 0;
+
+    if (result > 0 && here->kind == TREE_DIRECTORY && theirs->kind != TREE_NOTHING &&
+        difference->other->staged >= 0) {
+        takes = false; // what is left in it is the user's own
+        difference->is_conflict = true;
+    }
+    if (!takes)
+        result = give(sync, difference, &version, err);
+    if (result > 0)
+        leave(sync, difference, (takes ? theirs : here)->kind == TREE_NOTHING, err);
+    if (result == 0)
+        remember(sync, path, takes ? theirs : here, takes ? theirs->version : version);
+    return result < 0 ? -1 : 0;
+}
+
 static int settle(struct sync *sync, const char *path, const struct tree_entry *here,
                   struct other *other, struct burrow_error *err)
 {
     const struct tree_entry *base = local_tree_find(&sync->base, path);
+    const struct tree_entry *theirs = &other->entry;
     bool is_mine = !tree_entry_is_same(here, base);
-    bool is_theirs = !tree_entry_is_same(&other->entry, base);
+    bool is_theirs = !tree_entry_is_same(theirs, base);
 
-    if ((!is_mine && !is_theirs) || leads_outside(sync, path, here))
+    if ((!is_mine && !is_theirs) || leads_outside(sync, path, here)) {
+        local_tree_unset(&sync->left, path);
         return 0;
-    if (tree_entry_is_same(here, &other->entry)) {
-        remember(sync, path, here, other->entry.version);
+    }
+    if (tree_entry_is_same(here, theirs)) {
+        remember(sync, path, here, theirs->version);
         return 0;
     }
     // what was changed wins over what was removed
     bool takes = is_theirs && (!is_mine || here->kind == TREE_NOTHING);
-    if (is_mine && is_theirs && !takes && other->entry.kind != TREE_NOTHING &&
-        keep_beside(sync, path, other, err) < 0)
-        return -1;
-    base = local_tree_find(&sync->base, path);
-    uint64_t version = takes ? other->entry.version : 0;
-    if (takes ? take_it(sync, path, other, err) < 0
-              : send_it(sync, path, here, is_theirs ? &other->entry : base, &version, err) < 0)
-        return -1;
-    remember(sync, path, takes ? &other->entry : here, version);
-    return 0;
+    bool is_conflict = is_mine && is_theirs && !takes && theirs->kind != TREE_NOTHING;
+    struct tree_entry was = is_theirs || !base ? *theirs : *base; // base may move
+    struct difference difference = {path, here, &was, other, is_conflict};
+    return bring(sync, &difference, takes, err);
 }
 
 // ---- single paths ----
@@ -216,18 +335,38 @@ static int settle_path(struct sync *sync, const char *path, bool is_there, struc
     return settle(sync, path, &here, &other, err);
 }
 
-/* The innermost goes first, what comes comes in order. */
+static bool is_gone(const struct sync *sync, const char *path)
+{
+    autofd fd = local_tree_open(sync->root, path);
+
+    return fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+/* What went here goes there, the innermost first. */
+static int settle_gone(struct sync *sync, const struct local_tree due[2], struct burrow_error *err)
+{
+    int result = 0;
+
+    for (size_t i = due[SYNC_HERE].count; i-- > 0 && result == 0 && !sync->is_whole[SYNC_THERE];) {
+        const char *path = due[SYNC_HERE].entries[i].path;
+        if (!local_tree_find(&due[SYNC_THERE], path) && is_gone(sync, path))
+            result = settle_path(sync, path, false, err);
+    }
+    return result;
+}
+
+/* What comes comes in order. */
 static int settle_dirty(struct sync *sync, struct burrow_error *err)
 {
     struct local_tree due[2] = {sync->dirty[0], sync->dirty[1]};
-    int result = 0;
 
     sync->dirty[0] = sync->dirty[1] = (struct local_tree){0};
+    int result = settle_gone(sync, due, err);
     for (unsigned side = 0; side < 2; side++) {
         for (size_t i = 0; i < due[side].count; i++) {
             const char *path = due[side].entries[i].path;
             bool is_there = side == SYNC_THERE || local_tree_find(&due[SYNC_THERE], path);
-            if (result == 0)
+            if (result == 0 && !sync->is_whole[SYNC_THERE])
                 result = settle_path(sync, path, is_there, err);
             if (result < 0)
                 sync_touch(sync, side, path); // again, once that is mended
@@ -254,31 +393,78 @@ static int stage(struct sync *sync, int staged, struct burrow_error *err)
     return remote_tree_take(&tree, staged, err);
 }
 
-static int settle_trees(struct sync *sync, const struct local_tree *here,
-                        const struct local_tree *other, int staged, struct burrow_error *err)
+/* All that is to be brought in step. */
+struct sides {
+    const struct local_tree *here, *other;
+    int staged;
+    struct local_tree going, coming; // paths alone
+};
+
+static void sides_clear(struct sides *sides)
 {
-    struct local_tree all = {0};
-    const struct local_tree *const trees[] = {&sync->base, here, other};
-    static const struct tree_entry nothing;
-    int result = 0;
+    local_tree_clear(&sides->going);
+    local_tree_clear(&sides->coming);
+}
+
+static bool is_listed(const struct sides *sides, const char *path)
+{
+    return local_tree_find(&sides->going, path) || local_tree_find(&sides->coming, path);
+}
+
+/* Whether one side has it no more, and the other as it was. */
+static bool is_going(const struct sync *sync, const struct sides *sides, const char *path)
+{
+    const struct tree_entry *base = local_tree_find(&sync->base, path);
+    const struct tree_entry *mine = local_tree_find(sides->here, path);
+    const struct tree_entry *theirs = local_tree_find(sides->other, path);
+
+    return base && !(mine && theirs) &&
+           (tree_entry_is_same(base, mine) || tree_entry_is_same(base, theirs));
+}
+
+static void list_paths(struct sync *sync, struct sides *sides)
+{
+    const struct local_tree *const trees[] = {&sync->base, sides->here, sides->other};
 
     for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
         for (size_t j = 0; j < trees[i]->count; j++) {
-            if (!local_tree_find(&all, trees[i]->entries[j].path))
-                local_tree_set(&all, &(struct tree_entry){.path = trees[i]->entries[j].path});
+            char *path = trees[i]->entries[j].path;
+            if (!sync_ignores(sync, path) && !is_listed(sides, path))
+                local_tree_set(is_going(sync, sides, path) ? &sides->going : &sides->coming,
+                               &(struct tree_entry){.path = path});
         }
     }
-    for (size_t i = 0; i < all.count && result == 0; i++) {
-        const char *path = all.entries[i].path;
-        if (sync_ignores(sync, path))
-            continue;
-        const struct tree_entry *mine = local_tree_find(here, path);
-        const struct tree_entry *theirs = local_tree_find(other, path);
-        struct other one = {.fd = -1, .staged = staged};
-        one.entry = theirs ? *theirs : nothing;
-        result = settle(sync, path, mine ? mine : &nothing, &one, err);
+    for (size_t i = sync->left.count; i-- > 0;) {
+        if (!is_listed(sides, sync->left.entries[i].path))
+            local_tree_unset(&sync->left, sync->left.entries[i].path);
     }
-    local_tree_clear(&all);
+}
+
+static int settle_one(struct sync *sync, const struct sides *sides, const char *path,
+                      struct burrow_error *err)
+{
+    static const struct tree_entry nothing;
+    const struct tree_entry *mine = local_tree_find(sides->here, path);
+    const struct tree_entry *theirs = local_tree_find(sides->other, path);
+    struct other one = {.entry = theirs ? *theirs : nothing, .fd = -1, .staged = sides->staged};
+
+    return settle(sync, path, mine ? mine : &nothing, &one, err);
+}
+
+/*
+ * What goes does so first, and the innermost of it, so that something else can come in place of a directory. Once a directory was moved away there, what is
+ * known of it is no longer so: everything is looked at anew.
+ */
+static int settle_trees(struct sync *sync, struct sides *sides, struct burrow_error *err)
+{
+    const struct local_tree *going = &sides->going, *coming = &sides->coming;
+    int result = 0;
+
+    list_paths(sync, sides);
+    for (size_t i = going->count; i-- > 0 && result == 0;)
+        result = settle_one(sync, sides, going->entries[i].path, err);
+    for (size_t i = 0; i < coming->count && result == 0 && !sync->is_whole[SYNC_THERE]; i++)
+        result = settle_one(sync, sides, coming->entries[i].path, err);
     return result;
 }
 
@@ -287,11 +473,13 @@ static int settle_all(struct sync *sync, struct burrow_error *err)
     const char *top = getenv("TMPDIR");
     autofree char *place = xasprintf("%s/burrow-watch-XXXXXX", top && *top == '/' ? top : "/tmp");
     struct local_tree here = {0}, other = {0};
+    autoclear(sides) sides = {.here = &here, .other = &other};
     struct error ignored = {0};
 
     if (!mkdtemp(place))
         return say_fail_sys(err, "make a temporary directory");
     autofd staged = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    sides.staged = staged;
     int result = staged < 0 ? say_fail_sys(err, "open '%s'", place) : stage(sync, staged, err);
     if (result == 0)
         result = local_tree_scan(staged, NULL, &other, err);
@@ -300,21 +488,11 @@ static int settle_all(struct sync *sync, struct burrow_error *err)
     if (result == 0)
         result = local_tree_scan(sync->root, NULL, &here, err);
     if (result == 0)
-        result = settle_trees(sync, &here, &other, staged, err);
+        result = settle_trees(sync, &sides, err);
     local_tree_clear(&here);
     local_tree_clear(&other);
     (void)fd_remove_tree(AT_FDCWD, place, &ignored);
     return result;
-}
-
-/* What was in them has gone meanwhile; one that still has something, which is ignored, stays. */
-static void remove_later(struct sync *sync)
-{
-    struct burrow_error ignored;
-
-    for (size_t i = sync->later.count; i-- > 0;)
-        (void)local_tree_remove(sync->root, sync->later.entries[i].path, &ignored);
-    local_tree_clear(&sync->later);
 }
 
 static int settle_whole(struct sync *sync, struct burrow_error *err)
@@ -324,15 +502,13 @@ static int settle_whole(struct sync *sync, struct burrow_error *err)
     sync->is_whole[SYNC_HERE] = sync->is_whole[SYNC_THERE] = false;
     int result = settle_all(sync, err);
     if (result < 0)
-        sync->is_whole[SYNC_HERE] = sync->is_whole[SYNC_THERE] = true;
+        look_at_all(sync);
     return result;
 }
 
 int sync_run(struct sync *sync, struct burrow_error *err)
 {
     bool is_whole = sync->is_whole[SYNC_HERE] || sync->is_whole[SYNC_THERE];
-    int result = (is_whole ? settle_whole : settle_dirty)(sync, err);
 
-    remove_later(sync);
-    return result;
+    return (is_whole ? settle_whole : settle_dirty)(sync, err);
 }

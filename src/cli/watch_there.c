@@ -3,6 +3,7 @@
 #include "cli/watch_there.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "cli/entry_maker.h"
 #include "cli/listing.h"
 #include "cli/remote_file.h"
@@ -82,16 +83,41 @@ static bool is_known(const struct tree_entry *base, const struct tree_entry *the
            there->size > READ_ANYWAY;
 }
 
-int there_look(struct sync *sync, const char *path, struct other *other, struct burrow_error *err)
+/* Of the path, and not of the sandbox. */
+static bool is_nothing(const struct burrow_error *err)
 {
-    const struct tree_entry *base = local_tree_find(&sync->base, path);
+    return err->status == 404 && !strstr(err->code, "sandbox");
+}
+
+/* The answer about what is there; NULL: nothing is. */
+static int ask_there(const struct sync *sync, const char *path, struct burrow_answer **out,
+                     struct burrow_error *err)
+{
     autofree char *whole = there(sync, path);
     autofree char *place =
         burrow_path("/sandboxes/%s/files/stat?follow=false&path=%s", sync->sandbox, whole, NULL);
+
+    if (burrow_ask(sync->client, "GET", place, NULL, out, err) < 0)
+        return is_nothing(err) ? 0 : -1;
+    return 0;
+}
+
+int there_has(struct sync *sync, const char *path, struct burrow_error *err)
+{
     autoanswer answer = NULL;
 
-    if (burrow_ask(sync->client, "GET", place, NULL, &answer, err) < 0)
-        return err->status == 404 && !strstr(err->code, "sandbox") ? 0 : -1;
+    return ask_there(sync, path, &answer, err) < 0 ? -1 : answer != NULL;
+}
+
+int there_look(struct sync *sync, const char *path, struct other *other, struct burrow_error *err)
+{
+    const struct tree_entry *base = local_tree_find(&sync->base, path);
+    autoanswer answer = NULL;
+
+    if (ask_there(sync, path, &answer, err) < 0)
+        return -1;
+    if (!answer)
+        return 0;
     const struct burrow_value *value = burrow_answer_value(answer);
     const char *kind = burrow_text(burrow_get(value, "kind"));
     const char *mode = burrow_text(burrow_get(value, "mode"));
@@ -124,6 +150,13 @@ int there_look(struct sync *sync, const char *path, struct other *other, struct 
 
 // ---- to the sandbox ----
 
+/* A directory where there was none, or no directory any more; one that is not empty. */
+static bool is_in_the_way(const struct burrow_error *err)
+{
+    return is_nothing(err) || (err->status == 409 && (strcmp(err->code, "conflict") == 0 ||
+                                                      strcmp(err->code, "already_exists") == 0));
+}
+
 static int send_link(struct sync *sync, const char *path, const char *whole,
                      struct burrow_error *err)
 {
@@ -134,7 +167,12 @@ static int send_link(struct sync *sync, const char *path, const char *whole,
         return 0; // it went meanwhile
     const char *const argv[] = {"ln", "-sfn", "--", target, whole, NULL};
     const struct burrow_command command = {.sandbox = sync->sandbox, .argv = argv};
-    return burrow_run(sync->client, &command, NULL, NULL, &result, err);
+    if (burrow_run(sync->client, &command, NULL, NULL, &result, err) < 0)
+        return -1;
+    if (result.exit_code == 0)
+        return 0;
+    (void)say_fail(err, BURROW_CONFLICT, "'ln' makes no link '%.300s'", whole);
+    return 1;
 }
 
 struct sending {
@@ -192,25 +230,57 @@ static int send_file(struct sync *sync, const char *path, const struct tree_entr
     return 0;
 }
 
+static int remove_there(struct sync *sync, const char *whole, struct burrow_error *err)
+{
+    if (burrow_file_remove(sync->client, sync->sandbox, whole, false, err) == 0 || is_nothing(err))
+        return 0;
+    return -1;
+}
+
+static int send_it(struct sync *sync, const char *path, const struct tree_entry *here,
+                   const struct tree_entry *was, uint64_t *version, struct burrow_error *err)
+{
+    autofree char *whole = there(sync, path);
+    bool is_other = was && was->kind != TREE_NOTHING && was->kind != here->kind;
+
+    if (is_other && remove_there(sync, whole, err) < 0)
+        return -1;
+    if (here->kind == TREE_DIRECTORY)
+        return burrow_directory_make(sync->client, sync->sandbox, whole, true, err);
+    if (here->kind == TREE_LINK)
+        return send_link(sync, path, whole, err);
+    return here->kind == TREE_FILE ? send_file(sync, path, here, version, err) : 0;
+}
+
 int there_send(struct sync *sync, const char *path, const struct tree_entry *here,
                const struct tree_entry *was, uint64_t *version, struct burrow_error *err)
 {
-    autofree char *whole = there(sync, path);
-    int result = 0;
+    int result = send_it(sync, path, here, was, version, err);
 
-    if (here->kind == TREE_NOTHING || (was && was->kind != here->kind)) {
-        bool is_tree = was && was->kind == TREE_DIRECTORY;
-        result = burrow_file_remove(sync->client, sync->sandbox, whole, is_tree, err);
-        if (result < 0 && err->status != 404)
-            return -1;
-        result = 0;
+    return result < 0 && is_in_the_way(err) ? 1 : result;
+}
+
+int there_move(struct sync *sync, const char *path, const char *to, struct burrow_error *err)
+{
+    autofree char *target = burrow_path("/sandboxes/%s/files/move", sync->sandbox, NULL);
+    autofree char *from_whole = there(sync, path), *to_whole = there(sync, to);
+    autobuffer text = {0};
+    struct json_writer json;
+
+    if (!utf8_is_valid(to_whole, strlen(to_whole))) {
+        (void)say_fail(err, BURROW_INVALID, "the name '%.300s' is not UTF-8", to);
+        return 1;
     }
-    if (here->kind == TREE_DIRECTORY) {
-        result = burrow_directory_make(sync->client, sync->sandbox, whole, true, err);
-    } else if (here->kind == TREE_LINK) {
-        result = send_link(sync, path, whole, err);
-    } else if (here->kind == TREE_FILE) {
-        result = send_file(sync, path, here, version, err);
-    }
-    return result;
+    json_writer_init(&json, &text);
+    json_map_begin(&json);
+    json_key(&json, "path");
+    json_string(&json, from_whole);
+    json_key(&json, "to");
+    json_string(&json, to_whole);
+    json_map_end(&json);
+    if (say_finish(&json, err) < 0)
+        return -1;
+    if (burrow_ask(sync->client, "POST", target, text.data, NULL, err) == 0)
+        return 0;
+    return is_in_the_way(err) ? 1 : -1;
 }
