@@ -275,11 +275,12 @@ const struct cli_command watch_commands[] = {
      "Where\n"
      "both changed the same file, yours stays and goes there, and the sandbox's is kept beside it "
      "as\n"
-     "NAME" SYNC_CONFLICT
-     "; what was changed wins over what was removed. When the server goes away it is\n"
-     "tried again, and then everything is compared. Nothing is written outside DIR, and everything "
-     "in\n"
-     "'.git' is left out without --git: programs of yours trust what is there.",
+     "NAME" SYNC_CONFLICT ", the next one as NAME" SYNC_CONFLICT
+     "-2; what was changed wins over what\n"
+     "was removed, and a directory goes only when nothing is in it any more. When the server goes "
+     "away\n"
+     "it is tried again, and then everything is compared. Nothing is written outside DIR, and\n"
+     "everything in '.git' is left out without --git: programs of yours trust what is there.",
      watch_rows, watch_examples, COMMAND_SERVER | COMMAND_NO_JSON, watch},
     {0},
 };

@@ -156,36 +156,91 @@ static int take_it(struct sync *sync, const char *path, const struct other *othe
     return result;
 }
 
+// ---- what both changed ----
+
+/* The sandbox's version of a path, and where it is kept. */
+struct copy {
+    const char *path;
+    const struct other *other;
+    char *name; // owned
+    bool is_kept;
+};
+
+static void copy_clear(struct copy *copy)
+{
+    free(copy->name);
+}
+
+/* Whether the name may be used: neither side has it, or the same is kept there; -1. */
+static int is_free(struct sync *sync, struct copy *copy, struct burrow_error *err)
+{
+    const struct tree_entry *entry = &copy->other->entry;
+    struct tree_entry here;
+
+    if (local_tree_look(sync->root, copy->name, &here, err) < 0)
+        return -1;
+    copy->is_kept = entry->kind != TREE_DIRECTORY && tree_entry_is_same(&here, entry);
+    if (copy->is_kept || here.kind != TREE_NOTHING)
+        return copy->is_kept;
+    int result = there_has(sync, copy->name, err);
+    return result < 0 ? -1 : !result;
+}
+
+/* 1 where there are too many, or the name would be too long. */
+static int choose_name(struct sync *sync, struct copy *copy, struct burrow_error *err)
+{
+    int result = 0;
+
+    for (unsigned number = 1; number <= SYNC_MOST_CONFLICTS && result == 0; number++) {
+        free(copy->name);
+        copy->name = number == 1 ? xasprintf("%s" SYNC_CONFLICT, copy->path)
+                                 : xasprintf("%s" SYNC_CONFLICT "-%u", copy->path, number);
+        result = is_free(sync, copy, err);
+    }
+    if (result != 0)
+        return result > 0 ? 0 : err->sys == ENAMETOOLONG ? 1 : -1;
+    (void)say_fail(err, BURROW_LIMIT, "'%.300s' has %d copies already", copy->path,
+                   SYNC_MOST_CONFLICTS);
+    return 1;
+}
+
+static int write_copy(struct sync *sync, const struct copy *copy, struct burrow_error *err)
+{
+    const struct other *other = copy->other;
+    struct tree_entry entry = other->entry;
+    char target[PATH_MAX];
+
+    entry.path = copy->name;
+    if (other->staged < 0)
+        return local_tree_write(sync->root, &entry, other->fd, other->target, err);
+    autofd source = entry.kind == TREE_FILE ? local_tree_open(other->staged, copy->path) : -1;
+    if (entry.kind == TREE_LINK &&
+        local_tree_target(other->staged, copy->path, target, sizeof target) < 0)
+        return say_fail_sys(err, "read '%s'", copy->path);
+    return local_tree_write(sync->root, &entry, source, target, err);
+}
+
 /* The sandbox's version, beside the local one that stays. A directory is moved there, and then everything is looked at anew; 1 where it cannot be. */
-static int keep_beside(struct sync *sync, const char *path, struct other *other,
+static int keep_beside(struct sync *sync, const char *path, const struct other *other,
                        struct burrow_error *err)
 {
-    autofree char *name = xasprintf("%s" SYNC_CONFLICT, path), *clean = say_clean(path);
-    char target[PATH_MAX];
-    struct tree_entry entry = other->entry;
-    autofd source = -1;
-    int result;
+    autoclear(copy) copy = {.path = path, .other = other};
+    autofree char *clean = say_clean(path);
+    int result = choose_name(sync, &copy, err);
 
-    entry.path = name;
-    if (entry.kind == TREE_FILE && other->staged >= 0)
-        source = local_tree_open(other->staged, path);
-    if (entry.kind == TREE_LINK && other->staged >= 0 &&
-        local_tree_target(other->staged, path, target, sizeof target) < 0)
-        return say_fail_sys(err, "read '%s'", clean);
-    if (entry.kind == TREE_DIRECTORY) {
-        result = there_move(sync, path, name, err);
+    if (result == 0 && other->entry.kind == TREE_DIRECTORY) {
+        result = there_move(sync, path, copy.name, err);
         if (result == 0)
             look_at_all(sync);
-    } else {
-        result = local_tree_write(sync->root, &entry, other->staged >= 0 ? source : other->fd,
-                                  other->staged >= 0 ? target : other->target, err);
-        sync_touch(sync, SYNC_HERE, name);
+    } else if (result == 0 && !copy.is_kept) {
+        result = write_copy(sync, &copy, err);
     }
     if (result != 0)
         return result;
+    sync_touch(sync, SYNC_HERE, copy.name);
     sync->n_conflicts++;
-    say_note("both sides changed '%s': yours stays, the sandbox's is beside it as *" SYNC_CONFLICT,
-             clean);
+    say_note("both sides changed '%s': yours stays, the sandbox's is beside it as *%s", clean,
+             copy.name + strlen(path));
     return 0;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A local directory and one of a sandbox, brought in step: what both were when they last were the same is remembered, and what has changed since on
- * one side goes to the other. Where both changed, the local one stays, and the sandbox's is kept beside it as NAME.sandbox-conflict; what was changed
- * wins over what was removed. A directory goes only when nothing is in it any more: with something of the user's own in it, it is changed. Everything from the sandbox is a stranger's: local_tree.h and tar_take.h keep it below the directory.
+ * one side goes to the other. Where both changed, the local one stays, and the sandbox's is kept beside it as NAME.sandbox-conflict, the next one as
+ * NAME.sandbox-conflict-2; what was changed wins over what was removed. A directory goes only when nothing is in it any more: with something of the
+ * user's own in it, it is changed. Everything from the sandbox is a stranger's: local_tree.h and tar_take.h keep it below the directory.
  * Threads: one thread.
  */
 #pragma once
@@ -13,6 +14,7 @@
 #define SYNC_MOST_NAMES ((uint64_t)16 << 20) // bytes of all paths together
 #define SYNC_MOST_DIRTY 4096
 #define SYNC_CONFLICT ".sandbox-conflict"
+#define SYNC_MOST_CONFLICTS 1000 // of one path
 
 struct sync {
     struct burrow_client *client;

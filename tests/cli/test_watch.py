@@ -349,3 +349,27 @@ def test_what_a_link_of_the_users_own_keeps_away_is_not_taken_from_the_sandbox(w
     one.until({"sub": "/", "sub/f": "theirs", "last": "ok", "more": "/", "more/last": "ok"})
     until(lambda: "in step" in one.log.read_text(), "it to be said")
     one.stop()
+
+
+def test_no_conflict_overwrites_another(watch, burrow):
+    def both(number):
+        (watch.directory / "f").write_text(f"mine {number}")
+        burrow("exec", watch.name, "--", "sh", "-c", f"mkdir -p /w; printf 'theirs {number}' >/w/f")
+    kept = {}
+    for number, suffix in ((1, ""), (2, "-2"), (3, "-3")):
+        both(number)
+        one = watch()
+        kept[f"f.sandbox-conflict{suffix}"] = f"theirs {number}"
+        one.until({"f": f"mine {number}", **kept})
+        one.stop()
+    both(4)
+    burrow("exec", watch.name, "--", "sh", "-c", "printf 'theirs 2' >/w/f")  # is kept already
+    one = watch()
+    one.until({"f": "mine 4", **kept})
+    assert "1 conflicts" in one.stop()
+    # nor what the sandbox alone has of that name
+    both(5)
+    burrow("exec", watch.name, "--", "sh", "-c", "printf own >/w/f.sandbox-conflict-4")
+    one = watch()
+    one.until({"f": "mine 5", **kept, "f.sandbox-conflict-4": "own", "f.sandbox-conflict-5": "theirs 5"})
+    one.stop()
