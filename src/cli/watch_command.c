@@ -22,7 +22,7 @@
 #define MOST_BYTES ((uint64_t)4 << 30)
 #define CALM_MS 100        // without a change, before both are brought in step
 #define BUSY_MS 2000       // so long after the first change they are, calm or not
-#define AGAIN_MS 1000      // between tries to reach the server
+#define AGAIN_MS 1000      // between tries to reach the server, and to read a file that changes
 #define RECORDS_AT_ONCE 64 // until it is looked for Ctrl-C
 
 struct watching {
@@ -32,6 +32,7 @@ struct watching {
     bool is_over;
     bool is_lost;          // and it was said
     uint64_t due_since_ms; // 0: nothing is due
+    uint64_t again_at_ms;  // when what changed while it was read is looked at; 0: nothing did
     uint64_t n_told;       // changes until it was said last that both are in step
 };
 
@@ -184,6 +185,28 @@ static void tell_in_step(struct watching *watching)
         say_note("in step");
 }
 
+/* What changes without a pause is read once in a while, however much else there is to do. */
+static void look_again(struct watching *watching, uint64_t now)
+{
+    if (!sync_waits(&watching->sync)) {
+        watching->again_at_ms = 0;
+    } else if (!watching->again_at_ms) {
+        watching->again_at_ms = now + AGAIN_MS;
+    } else if (now >= watching->again_at_ms) {
+        watching->again_at_ms = 0;
+        sync_look_again(&watching->sync);
+    }
+}
+
+static int time_to_wait(const struct watching *watching, bool is_due, uint64_t now)
+{
+    if (is_due)
+        return CALM_MS;
+    if (!watching->stream)
+        return AGAIN_MS;
+    return watching->again_at_ms ? (int)(watching->again_at_ms - now) : -1;
+}
+
 /* Changes come in bursts: both are brought in step when there was none for a moment, or they do not end. */
 static int step(struct watching *watching, struct burrow_error *err)
 {
@@ -191,15 +214,12 @@ static int step(struct watching *watching, struct burrow_error *err)
 
     if (!watching->stream && reconnect(watching, err) < 0)
         return -1;
-    bool is_due = watching->stream && sync_is_due(&watching->sync);
     uint64_t now = clock_monotonic_ms();
+    look_again(watching, now);
+    bool is_due = watching->stream && sync_is_due(&watching->sync);
     watching->due_since_ms = !is_due ? 0 : watching->due_since_ms ? watching->due_since_ms : now;
     bool is_late = is_due && now - watching->due_since_ms >= BUSY_MS;
-    if (wait_for(watching,
-                 is_due             ? CALM_MS
-                 : watching->stream ? -1
-                                    : AGAIN_MS,
-                 &has_events, err) < 0)
+    if (wait_for(watching, time_to_wait(watching, is_due, now), &has_events, err) < 0)
         return -1;
     if (watching->is_over || (has_events && !is_late) || !is_due || !watching->stream)
         return 0;

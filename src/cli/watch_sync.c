@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "cli/entry_maker.h"
+#include "cli/remote_file.h"
 #include "cli/remote_tree.h"
 #include "cli/say.h"
 #include "cli/watch_there.h"
@@ -21,6 +22,7 @@
 void sync_clear(struct sync *sync)
 {
     local_tree_clear(&sync->base);
+    local_tree_clear(&sync->changing);
     local_tree_clear(&sync->left);
     local_tree_clear(&sync->dirty[SYNC_HERE]);
     local_tree_clear(&sync->dirty[SYNC_THERE]);
@@ -68,7 +70,8 @@ static void look_at_all(struct sync *sync)
 
 void sync_touch(struct sync *sync, unsigned side, const char *path)
 {
-    if (sync->is_whole[side] || sync_ignores(sync, path))
+    if (sync->is_whole[side] || sync_ignores(sync, path) ||
+        (side == SYNC_THERE && local_tree_find(&sync->changing, path)))
         return;
     // what was in the way may have gone
     bool is_much = sync->dirty[side].count >= SYNC_MOST_DIRTY || strlen(path) >= PATH_MAX;
@@ -89,7 +92,22 @@ bool sync_is_due(const struct sync *sync)
 
 bool sync_is_done(const struct sync *sync)
 {
-    return !sync_is_due(sync) && !sync->left.count;
+    return !sync_is_due(sync) && !sync_waits(sync) && !sync->left.count;
+}
+
+bool sync_waits(const struct sync *sync)
+{
+    return sync->changing.count > 0;
+}
+
+void sync_look_again(struct sync *sync)
+{
+    struct local_tree due = sync->changing;
+
+    sync->changing = (struct local_tree){0};
+    for (size_t i = 0; i < due.count; i++)
+        sync_touch(sync, SYNC_THERE, due.entries[i].path);
+    local_tree_clear(&due);
 }
 
 static void tell(const struct sync *sync, const char *arrow, const char *path)
@@ -373,9 +391,29 @@ static int settle(struct sync *sync, const char *path, const struct tree_entry *
     return bring(sync, &difference, takes, err);
 }
 
+// ---- what changes while it is read ----
+
+static void on_changing(void *context, const char *path)
+{
+    struct sync *sync = context;
+
+    if (!sync_ignores(sync, path))
+        local_tree_set(&sync->changing, &(struct tree_entry){.path = (char *)(uintptr_t)path});
+}
+
+/* A failure that is none a moment later. */
+static int put_off(struct sync *sync, const char *path, const struct burrow_error *err)
+{
+    if (!remote_file_is_changing(err))
+        return -1;
+    on_changing(sync, path);
+    return 0;
+}
+
 // ---- single paths ----
 
-static int settle_path(struct sync *sync, const char *path, bool is_there, struct burrow_error *err)
+static int look_and_settle(struct sync *sync, const char *path, bool is_there,
+                           struct burrow_error *err)
 {
     autoclear(other) other = {.fd = -1, .staged = -1};
     const struct tree_entry *base = local_tree_find(&sync->base, path);
@@ -388,6 +426,14 @@ static int settle_path(struct sync *sync, const char *path, bool is_there, struc
     if (!is_there && base)
         other.entry = *base;
     return settle(sync, path, &here, &other, err);
+}
+
+static int settle_path(struct sync *sync, const char *path, bool is_there, struct burrow_error *err)
+{
+    if (local_tree_find(&sync->changing, path)) // both sides are looked at when it is calm
+        return 0;
+    int result = look_and_settle(sync, path, is_there, err);
+    return result < 0 ? put_off(sync, path, err) : result;
 }
 
 static bool is_gone(const struct sync *sync, const char *path)
@@ -443,8 +489,11 @@ static int stage(struct sync *sync, int staged, struct burrow_error *err)
                                .path = sync->path,
                                .most_bytes = sync->most_bytes,
                                .most_entries = SYNC_MOST_ENTRIES,
-                               .too_much = too_much};
+                               .too_much = too_much,
+                               .on_changing = on_changing,
+                               .context = sync};
 
+    local_tree_clear(&sync->changing);
     return remote_tree_take(&tree, staged, err);
 }
 
@@ -503,7 +552,10 @@ static int settle_one(struct sync *sync, const struct sides *sides, const char *
     const struct tree_entry *theirs = local_tree_find(sides->other, path);
     struct other one = {.entry = theirs ? *theirs : nothing, .fd = -1, .staged = sides->staged};
 
-    return settle(sync, path, mine ? mine : &nothing, &one, err);
+    if (local_tree_find(&sync->changing, path))
+        return 0;
+    int result = settle(sync, path, mine ? mine : &nothing, &one, err);
+    return result < 0 ? put_off(sync, path, err) : result;
 }
 
 /*

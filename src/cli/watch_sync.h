@@ -27,6 +27,7 @@ struct sync {
     struct local_tree base;     // as both sides were when they were the same
     struct local_tree dirty[2]; // paths alone: to be looked at here, and there
     bool is_whole[2];           // all are
+    struct local_tree changing; // paths alone: files that changed while they were read
     struct local_tree left;     // paths alone: something else is in the way, and it was said
     uint64_t n_sent, n_taken, n_conflicts;
 };
@@ -38,7 +39,10 @@ bool sync_ignores(const struct sync *sync, const char *path);
 /* To be looked at by the next sync_run. */
 void sync_touch(struct sync *sync, unsigned side, const char *path);
 bool sync_is_due(const struct sync *sync);
-/* Whether both are in step: nothing is due, and nothing had to be left alone. */
+/* Whether files are to be looked at again a moment later, when they may be calm; the next sync_run does so after sync_look_again. */
+bool sync_waits(const struct sync *sync);
+void sync_look_again(struct sync *sync);
+/* Whether both are in step: nothing is due, nothing is waited for, and nothing had to be left alone. */
 bool sync_is_done(const struct sync *sync);
 /* Brings both in step; what it could not look at for a failure stays to be looked at. */
 int sync_run(struct sync *sync, struct burrow_error *err);

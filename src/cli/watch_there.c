@@ -171,7 +171,7 @@ static int send_link(struct sync *sync, const char *path, const char *whole,
         return -1;
     if (result.exit_code == 0)
         return 0;
-    (void)say_fail(err, BURROW_CONFLICT, "'ln' makes no link '%.300s'", whole);
+    (void)say_fail(err, BURROW_SERVER, "'ln' makes no link '%.300s'", whole);
     return 1;
 }
 

@@ -373,3 +373,50 @@ def test_no_conflict_overwrites_another(watch, burrow):
     one = watch()
     one.until({"f": "mine 5", **kept, "f.sandbox-conflict-4": "own", "f.sandbox-conflict-5": "theirs 5"})
     one.stop()
+
+
+# ---- files that change while they are read ----
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """A server that gives files of more than a mebibyte in parts."""
+    server = servers.Server(tmp_path_factory.mktemp("parts") / "data", options=["--file-limit", "1Mi"])
+    try:
+        server.start()
+        yield Cli(tmp_path_factory.mktemp("of parts"), BURROW_DATA=str(server.data))
+        server.end()
+    finally:
+        server.abandon()
+
+
+@pytest.mark.parametrize("is_there_before", (False, True))
+def test_a_large_file_is_taken_when_it_is_calm(parts, tmp_path, is_there_before):
+    """Read alone, or with everything else."""
+    name, here = f"calm{is_there_before:d}", tmp_path / "here"
+    here.mkdir()
+    parts("create", "--name", name, "--idle-timeout", "0")
+    inside = "mkdir -p /w/d; cd /w/d; truncate -s 512M large; echo begun >begun; until [ -e /stop ]; do echo x >>large; sleep 0.002; done; echo end >>large; echo ended >ended"
+    one = None
+    try:
+        if not is_there_before:
+            one = Watch(parts, here, name, tmp_path / "log")
+            one.until({})
+        parts("job", "create", name, "--", "sh", "-c", inside)
+        until(lambda: "begun" in parts.text("exec", name, "--", "sh", "-c", "ls /w/d || true"), "the writing to begin")
+        one = one or Watch(parts, here, name, tmp_path / "log")
+        until(lambda: (here / "d/begun").exists(), "what is beside it to come")
+        one.inside("printf 1 >d/small")
+        until(lambda: (here / "d/small").exists(), "what comes later to come")
+        assert one.process.poll() is None and not (here / "d/large").exists(), one.log.read_text()
+        one.inside("touch /stop; until [ -e d/ended ]; do sleep 0.01; done")
+        size = int(one.inside("stat -c %s d/large"))
+        until(lambda: (here / "d/large").exists() and (here / "d/large").stat().st_size == size, "the file to come")
+        with (here / "d/large").open("rb") as file:
+            file.seek(-6, os.SEEK_END)
+            assert file.read() == b"x\nend\n"
+        until(lambda: "in step" in one.log.read_text(), "it to be said")
+        one.stop()
+    finally:
+        if one:
+            one.end()
+        parts("delete", name, "--confirm")
