@@ -32,3 +32,8 @@ int remote_file_take(struct burrow_client *client, const char *sandbox, const ch
     *out = take_fd(fd);
     return 0;
 }
+
+bool remote_file_is_changing(const struct burrow_error *err)
+{
+    return err->kind == BURROW_CONFLICT && !err->status;
+}

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "cli/listing.h"
 #include "cli/local_tree.h"
+#include "cli/remote_file.h"
 #include "cli/say.h"
 #include "cli/tar_send.h"
 #include "cli/tar_take.h"
@@ -170,6 +171,18 @@ static int fetch(const struct taking *taking, const char *name, struct burrow_er
     return check_much(taking, err);
 }
 
+static int leave_changing(const struct taking *taking, const char *name,
+                          const struct burrow_error *err)
+{
+    const struct remote_tree *tree = taking->tree;
+    autofree char *path = below(taking->name, name);
+
+    if (!tree->on_changing || !remote_file_is_changing(err))
+        return -1;
+    tree->on_changing(tree->context, path);
+    return 0;
+}
+
 static int take_file(const struct taking *taking, const char *name, unsigned mode,
                      struct burrow_error *err)
 {
@@ -181,7 +194,7 @@ static int take_file(const struct taking *taking, const char *name, unsigned mod
         return 0;
     if (fetch(taking, name, err) < 0) {
         entry_drop_file(taking->maker);
-        return -1;
+        return leave_changing(taking, name, err);
     }
     return entry_end_file(taking->maker, err);
 }

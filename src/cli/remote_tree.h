@@ -15,6 +15,8 @@ struct remote_tree {
     const char *too_much;              // what to say where there is more
     /* With the bytes that have travelled; total is 0 where it is not known. May be NULL. */
     void (*on_progress)(void *context, uint64_t done, uint64_t total);
+    /* Of a file that the sandbox changes while it is read in parts: it is left out. NULL: that is a failure. */
+    void (*on_changing)(void *context, const char *path);
     void *context;
     uint64_t done, files, bytes; // so far
     uint64_t left_out;           // devices, and what would lead outside

@@ -22,7 +22,7 @@
 #define MOST_BYTES ((uint64_t)4 << 30)
 #define CALM_MS 100        // without a change, before both are brought in step
 #define BUSY_MS 2000       // so long after the first change they are, calm or not
-#define AGAIN_MS 1000      // between tries to reach the server
+#define AGAIN_MS 1000      // between tries to reach the server, and to read a file that changes
 #define RECORDS_AT_ONCE 64 // until it is looked for Ctrl-C
 
 struct watching {
@@ -32,6 +32,8 @@ struct watching {
     bool is_over;
     bool is_lost;          // and it was said
     uint64_t due_since_ms; // 0: nothing is due
+    uint64_t again_at_ms;  // when what changed while it was read is looked at; 0: nothing did
+    uint64_t n_told;       // changes until it was said last that both are in step
 };
 
 static void watching_clear(struct watching *watching)
@@ -172,6 +174,39 @@ static int wait_for(struct watching *watching, int timeout_ms, bool *has_events,
     return 0;
 }
 
+static void tell_in_step(struct watching *watching)
+{
+    uint64_t n_changes = watching->sync.n_sent + watching->sync.n_taken;
+
+    if (n_changes == watching->n_told || !sync_is_done(&watching->sync))
+        return;
+    watching->n_told = n_changes;
+    if (!watching->sync.is_quiet)
+        say_note("in step");
+}
+
+/* What changes without a pause is read once in a while, however much else there is to do. */
+static void look_again(struct watching *watching, uint64_t now)
+{
+    if (!sync_waits(&watching->sync)) {
+        watching->again_at_ms = 0;
+    } else if (!watching->again_at_ms) {
+        watching->again_at_ms = now + AGAIN_MS;
+    } else if (now >= watching->again_at_ms) {
+        watching->again_at_ms = 0;
+        sync_look_again(&watching->sync);
+    }
+}
+
+static int time_to_wait(const struct watching *watching, bool is_due, uint64_t now)
+{
+    if (is_due)
+        return CALM_MS;
+    if (!watching->stream)
+        return AGAIN_MS;
+    return watching->again_at_ms ? (int)(watching->again_at_ms - now) : -1;
+}
+
 /* Changes come in bursts: both are brought in step when there was none for a moment, or they do not end. */
 static int step(struct watching *watching, struct burrow_error *err)
 {
@@ -179,25 +214,19 @@ static int step(struct watching *watching, struct burrow_error *err)
 
     if (!watching->stream && reconnect(watching, err) < 0)
         return -1;
-    bool is_due = watching->stream && sync_is_due(&watching->sync);
     uint64_t now = clock_monotonic_ms();
+    look_again(watching, now);
+    bool is_due = watching->stream && sync_is_due(&watching->sync);
     watching->due_since_ms = !is_due ? 0 : watching->due_since_ms ? watching->due_since_ms : now;
     bool is_late = is_due && now - watching->due_since_ms >= BUSY_MS;
-    if (wait_for(watching,
-                 is_due             ? CALM_MS
-                 : watching->stream ? -1
-                                    : AGAIN_MS,
-                 &has_events, err) < 0)
+    if (wait_for(watching, time_to_wait(watching, is_due, now), &has_events, err) < 0)
         return -1;
     if (watching->is_over || (has_events && !is_late) || !is_due || !watching->stream)
         return 0;
     watching->due_since_ms = 0;
-    uint64_t sent = watching->sync.n_sent, taken = watching->sync.n_taken;
     if (sync_run(&watching->sync, err) < 0)
         return lose(watching, err);
-    if (!watching->sync.is_quiet && !sync_is_due(&watching->sync) &&
-        (sent != watching->sync.n_sent || taken != watching->sync.n_taken))
-        say_note("in step");
+    tell_in_step(watching);
     return 0;
 }
 
@@ -266,11 +295,12 @@ const struct cli_command watch_commands[] = {
      "Where\n"
      "both changed the same file, yours stays and goes there, and the sandbox's is kept beside it "
      "as\n"
-     "NAME" SYNC_CONFLICT
-     "; what was changed wins over what was removed. When the server goes away it is\n"
-     "tried again, and then everything is compared. Nothing is written outside DIR, and everything "
-     "in\n"
-     "'.git' is left out without --git: programs of yours trust what is there.",
+     "NAME" SYNC_CONFLICT ", the next one as NAME" SYNC_CONFLICT
+     "-2; what was changed wins over what\n"
+     "was removed, and a directory goes only when nothing is in it any more. When the server goes "
+     "away\n"
+     "it is tried again, and then everything is compared. Nothing is written outside DIR, and\n"
+     "everything in '.git' is left out without --git: programs of yours trust what is there.",
      watch_rows, watch_examples, COMMAND_SERVER | COMMAND_NO_JSON, watch},
     {0},
 };

@@ -182,10 +182,12 @@ def test_a_hostile_sandbox_writes_nowhere_else(watch, tmp_path):
 def test_what_changes_without_a_pause_keeps_nothing_back(watch):
     one = watch()
     one.until({})
-    one.inside("(while [ ! -e stop ]; do echo x >>busy; sleep 0.01; done) >/dev/null 2>&1 </dev/null & echo ok >last")
+    # a job: what an execution leaves behind ends with it
+    one.burrow("job", "create", watch.name, "--", "sh", "-c", "cd /w; while [ ! -e stop ]; do echo x >>busy; sleep 0.01; done")
+    one.inside("echo ok >last")
     until(lambda: (watch.directory / "last").exists(), "what came beside it to come")
     (watch.directory / "stop").write_text("")
-    until(lambda: "stop" in one.there(), "what is here to go there")
+    until(lambda: "stop" in one.inside("ls").split(), "what is here to go there")
 
 
 def test_a_server_that_goes_away_is_waited_for(watch, own):
@@ -227,3 +229,196 @@ def test_a_file_that_was_sent_is_not_read_again(watch, own):
 def test_what_cannot_be_watched_is_said(burrow, tmp_path):
     assert "there is no sandbox" in burrow.error("watch", tmp_path, "nobody", "--git", "--ignore", "away", "--limit", "1Mi", "--quiet", code=3)
     assert "absolute path" in burrow.error("watch", tmp_path, "nobody:w", code=2)
+
+
+# ---- directories, files and links in each other's place ----
+
+def replaced(watch):
+    (watch.directory / "k/deep").mkdir(parents=True)
+    (watch.directory / "k/in").write_text("in")
+    (watch.directory / "k/deep/too").write_text("too")
+    one = watch()
+    one.until({"k": "/", "k/in": "in", "k/deep": "/", "k/deep/too": "too"})
+    return one
+
+
+def test_a_directory_that_became_a_file_there_is_one_here_too(watch):
+    one = replaced(watch)
+    one.inside("rm -rf k; printf precious >k")
+    one.until({"k": "precious"})
+    one.inside("rm k; mkdir k; printf back >k/in; printf to >to")
+    one.until({"k": "/", "k/in": "back", "to": "to"})
+    one.inside("rm -r k; ln -s to k")
+    one.until({"k": "-> to", "to": "to"})
+    one.inside("rm k; mkdir k; printf again >k/in")
+    one.until({"k": "/", "k/in": "again", "to": "to"})
+    assert "conflict" not in one.log.read_text() and "left alone" not in one.log.read_text()
+    assert "0 conflicts" in one.stop()
+
+
+def test_a_directory_that_became_a_file_here_is_one_there_too(watch):
+    one = replaced(watch)
+    k = watch.directory / "k"
+    shutil.rmtree(k)
+    k.write_text("precious")
+    one.until({"k": "precious"})
+    k.unlink()
+    k.mkdir()
+    (k / "in").write_text("back")
+    (watch.directory / "to").write_text("to")
+    one.until({"k": "/", "k/in": "back", "to": "to"})
+    shutil.rmtree(k)
+    k.symlink_to("to")
+    one.until({"k": "-> to", "to": "to"})
+    k.unlink()
+    k.mkdir()
+    (k / "in").write_text("again")
+    one.until({"k": "/", "k/in": "again", "to": "to"})
+    assert "0 conflicts" in one.stop()
+
+
+@pytest.mark.parametrize("kind", ("file", "link"))
+def test_a_directory_with_something_new_in_it_is_kept_when_the_other_side_has_something_else(watch, kind):
+    """Of the user it stays, and what came in its place is kept beside it; of the sandbox it is kept beside that."""
+    one = replaced(watch)
+    one.process.send_signal(signal.SIGSTOP)  # both change before either is seen
+    (watch.directory / "k/in").write_text("changed")
+    (watch.directory / "k/mine").write_text("mine")
+    one.inside("rm -rf k; " + ("printf precious >k" if kind == "file" else "ln -s to k; printf to >to"))
+    one.process.send_signal(signal.SIGCONT)
+    both = {"k.sandbox-conflict": "precious"} if kind == "file" else {"k.sandbox-conflict": "-> to", "to": "to"}
+    one.until({**both, "k": "/", "k/in": "changed", "k/mine": "mine"})
+    one.inside("mkdir e; printf e >e/in; printf too >e/too")
+    one.until({**both, "k": "/", "k/in": "changed", "k/mine": "mine", "e": "/", "e/in": "e", "e/too": "too"})
+    one.process.send_signal(signal.SIGSTOP)
+    for name in ("k", "e"):
+        shutil.rmtree(watch.directory / name)
+    if kind == "file":
+        (watch.directory / "e").write_text("mine")
+    else:
+        (watch.directory / "e").symlink_to("to")
+    one.inside("mkdir e/new; printf theirs >e/new/in")
+    one.process.send_signal(signal.SIGCONT)
+    one.until({**both, "e": "mine" if kind == "file" else "-> to", "e.sandbox-conflict": "/", "e.sandbox-conflict/new": "/", "e.sandbox-conflict/new/in": "theirs"})
+    assert "2 conflicts" in one.stop()
+
+
+def test_a_directory_with_something_ignored_in_it_is_not_taken_away(watch):
+    """What is not looked at is the user's own too."""
+    (watch.directory / "k").mkdir()
+    (watch.directory / "k/in").write_text("in")
+    one = watch("--ignore", "own")
+    one.until({"k": "/", "k/in": "in"})
+    (watch.directory / "k/own").write_text("mine")
+    one.inside("rm -rf k; printf precious >k")
+    until(lambda: one.there() == {"k": "/", "k.sandbox-conflict": "precious"}, "the sandbox's file to be kept beside it")
+    until(lambda: one.tree() == {"k": "/", "k/own": "mine", "k.sandbox-conflict": "precious"}, "the same here")
+    assert "both sides changed 'k'" in one.log.read_text()
+    # the other way round, and a directory that is gone
+    one.inside("mkdir e d; printf x >e/in; printf theirs >e/own; printf x >d/in; printf theirs >d/own")
+    until(lambda: (one.tree().get("d/in"), one.tree().get("e/in")) == ("x", "x"), "the directories to come")
+    for name in ("d", "e"):
+        shutil.rmtree(watch.directory / name)
+    (watch.directory / "e").write_text("file")
+    both = {"k": "/", "k.sandbox-conflict": "precious", "e": "file", "e.sandbox-conflict": "/"}
+    until(lambda: one.there() == {**both, "e.sandbox-conflict/own": "theirs", "d": "/", "d/own": "theirs"}, "the sandbox's directory to be kept beside it")
+    until(lambda: one.tree() == {**both, "k/own": "mine"}, "the same here")
+    one.stop()
+
+
+def test_a_directory_there_and_a_file_here_are_both_kept(watch, burrow):
+    (watch.directory / "k").write_text("mine")
+    (watch.directory / "l").symlink_to("k")
+    burrow("exec", watch.name, "--", "sh", "-c", "mkdir -p /w/k/deep /w/l; printf precious >/w/k/deep/in; printf x >/w/l/in")
+    one = watch()
+    one.until({"k": "mine", "k.sandbox-conflict": "/", "k.sandbox-conflict/deep": "/", "k.sandbox-conflict/deep/in": "precious",
+               "l": "-> k", "l.sandbox-conflict": "/", "l.sandbox-conflict/in": "x"})
+    one.stop()
+
+
+def test_what_a_link_of_the_users_own_keeps_away_is_not_taken_from_the_sandbox(watch, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (watch.directory / "sub").symlink_to(outside)
+    one = watch()
+    one.inside("mkdir sub; printf theirs >sub/f; printf ok >last")
+    until(lambda: (watch.directory / "last").exists() and "left alone" in one.log.read_text(), "it to be said")
+    one.inside("mkdir more; printf ok >more/last")  # everything is looked at once more
+    until(lambda: (watch.directory / "more/last").exists(), "the last one to come")
+    assert one.inside("cat sub/f") == "theirs" and list(outside.iterdir()) == []
+    assert one.log.read_text().count("left alone") == 1 and "in step" not in one.log.read_text()
+    (watch.directory / "sub").unlink()
+    one.until({"sub": "/", "sub/f": "theirs", "last": "ok", "more": "/", "more/last": "ok"})
+    until(lambda: "in step" in one.log.read_text(), "it to be said")
+    one.stop()
+
+
+def test_no_conflict_overwrites_another(watch, burrow):
+    def both(number):
+        (watch.directory / "f").write_text(f"mine {number}")
+        burrow("exec", watch.name, "--", "sh", "-c", f"mkdir -p /w; printf 'theirs {number}' >/w/f")
+    kept = {}
+    for number, suffix in ((1, ""), (2, "-2"), (3, "-3")):
+        both(number)
+        one = watch()
+        kept[f"f.sandbox-conflict{suffix}"] = f"theirs {number}"
+        one.until({"f": f"mine {number}", **kept})
+        one.stop()
+    both(4)
+    burrow("exec", watch.name, "--", "sh", "-c", "printf 'theirs 2' >/w/f")  # is kept already
+    one = watch()
+    one.until({"f": "mine 4", **kept})
+    assert "1 conflicts" in one.stop()
+    # nor what the sandbox alone has of that name
+    both(5)
+    burrow("exec", watch.name, "--", "sh", "-c", "printf own >/w/f.sandbox-conflict-4")
+    one = watch()
+    one.until({"f": "mine 5", **kept, "f.sandbox-conflict-4": "own", "f.sandbox-conflict-5": "theirs 5"})
+    one.stop()
+
+
+# ---- files that change while they are read ----
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory):
+    """A server that gives files of more than a mebibyte in parts."""
+    server = servers.Server(tmp_path_factory.mktemp("parts") / "data", options=["--file-limit", "1Mi"])
+    try:
+        server.start()
+        yield Cli(tmp_path_factory.mktemp("of parts"), BURROW_DATA=str(server.data))
+        server.end()
+    finally:
+        server.abandon()
+
+
+@pytest.mark.parametrize("is_there_before", (False, True))
+def test_a_large_file_is_taken_when_it_is_calm(parts, tmp_path, is_there_before):
+    """Read alone, or with everything else."""
+    name, here = f"calm{is_there_before:d}", tmp_path / "here"
+    here.mkdir()
+    parts("create", "--name", name, "--idle-timeout", "0")
+    inside = "mkdir -p /w/d; cd /w/d; truncate -s 512M large; echo begun >begun; until [ -e /stop ]; do echo x >>large; sleep 0.002; done; echo end >>large; echo ended >ended"
+    one = None
+    try:
+        if not is_there_before:
+            one = Watch(parts, here, name, tmp_path / "log")
+            one.until({})
+        parts("job", "create", name, "--", "sh", "-c", inside)
+        until(lambda: "begun" in parts.text("exec", name, "--", "sh", "-c", "ls /w/d || true"), "the writing to begin")
+        one = one or Watch(parts, here, name, tmp_path / "log")
+        until(lambda: (here / "d/begun").exists(), "what is beside it to come")
+        one.inside("printf 1 >d/small")
+        until(lambda: (here / "d/small").exists(), "what comes later to come")
+        assert one.process.poll() is None and not (here / "d/large").exists(), one.log.read_text()
+        one.inside("touch /stop; until [ -e d/ended ]; do sleep 0.01; done")
+        size = int(one.inside("stat -c %s d/large"))
+        until(lambda: (here / "d/large").exists() and (here / "d/large").stat().st_size == size, "the file to come")
+        with (here / "d/large").open("rb") as file:
+            file.seek(-6, os.SEEK_END)
+            assert file.read() == b"x\nend\n"
+        until(lambda: "in step" in one.log.read_text(), "it to be said")
+        one.stop()
+    finally:
+        if one:
+            one.end()
+        parts("delete", name, "--confirm")
