@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ASK_FROM                                                                                   \
-    ((uint64_t)16 << 20) // a file of so many bytes is not sent before the server's limit is known
+// A file of so many bytes is not sent before the server's limit is known.
+#define ASK_FROM ((uint64_t)16 << 20)
 #define USUAL_LIMIT ((uint64_t)1 << 30) // where the server does not tell
 #define PART_BYTES ((uint64_t)256 << 20)
 #define TAKEN_HERE "the sandbox changed '%.300s' while it was "
