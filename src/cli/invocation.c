@@ -13,6 +13,7 @@ void invocation_init(struct invocation *invocation, const struct cli_command *co
     *invocation = (struct invocation){
         .command = command,
         .memory_bytes = OPTION_UNSET,
+        .tail = -1,
         .disk_bytes = OPTION_UNSET,
         .idle_timeout_ms = OPTION_UNSET,
         .timeout_ms = OPTION_UNSET,

@@ -36,7 +36,7 @@ struct invocation {
         metadata_pairs, deletes, allow, deny;
     // lists
     const char *status, *mode, *sort, *direction, *selector, *sandbox, *state, *since;
-    int64_t limit, offset;
+    int64_t limit, offset, tail; // a tail below 0: not given
     bool is_reverse;
     // files
     bool is_strict, is_long, has_parents;

@@ -10,6 +10,7 @@
 #include "cli/endpoint.h"
 #include "cli/exit.h"
 #include "cli/invocation.h"
+#include "cli/last_lines.h"
 #include "cli/remote_run.h"
 #include "cli/sandbox_options.h"
 
@@ -183,24 +184,76 @@ static int write_out(int fd, const char *data, size_t length, struct burrow_erro
     return 0;
 }
 
+/* Where output goes: all of it, or of what there was (`past` bytes) the last lines alone. */
+struct printer {
+    bool has_tail;
+    uint64_t past; // bytes that are still to come of what there was
+    struct last_lines lines;
+    struct burrow_error *err;
+};
+
+static void printer_clear(struct printer *printer)
+{
+    last_lines_clear(&printer->lines);
+}
+
+static int on_line(void *context, unsigned side, const char *data, size_t length)
+{
+    const struct printer *printer = context;
+
+    return write_out(side ? STDERR_FILENO : STDOUT_FILENO, data, length, printer->err);
+}
+
+static int print_tail(struct printer *printer, struct burrow_error *err)
+{
+    printer->has_tail = false;
+    printer->err = err;
+    return last_lines_give(&printer->lines, on_line, printer);
+}
+
+static int print_bytes(struct printer *printer, unsigned side, const char *data, size_t length,
+                       struct burrow_error *err)
+{
+    if (printer->has_tail) {
+        size_t past = length < printer->past ? length : (size_t)printer->past;
+        last_lines_add(&printer->lines, side, data, past);
+        printer->past -= past;
+        data += past;
+        length -= past;
+        if (printer->past == 0 && print_tail(printer, err) < 0)
+            return -1;
+    }
+    return write_out(side ? STDERR_FILENO : STDOUT_FILENO, data, length, err);
+}
+
 /* As it is: what a command wrote goes to standard output and standard error, which the user may have sent anywhere. */
-static int write_piece(const struct burrow_value *data, int fd, struct burrow_error *err)
+static int print_piece(struct printer *printer, const struct burrow_value *data, const char *side,
+                       struct burrow_error *err)
 {
     const struct burrow_value *text = burrow_get(data, "text");
     const struct burrow_value *base64 = burrow_get(data, "textBase64");
+    unsigned number = strcmp(side, "stderr") == 0;
     size_t bad, length;
 
-    if (text && write_out(fd, burrow_text(text), burrow_text_length(text), err) < 0)
+    if (text && print_bytes(printer, number, burrow_text(text), burrow_text_length(text), err) < 0)
         return -1;
     if (!base64)
         return 0;
     length = burrow_text_length(base64);
     autofree char *bytes = xcalloc(1, base64_room(length) + 1);
     ssize_t got = base64_decode(burrow_text(base64), length, bytes, &bad);
-    return got > 0 ? write_out(fd, bytes, (size_t)got, err) : 0;
+    return got > 0 ? print_bytes(printer, number, bytes, (size_t)got, err) : 0;
 }
 
-static int follow(struct invocation *invocation, const char *path, struct burrow_error *err)
+static void want_tail(struct printer *printer, const struct invocation *invocation, uint64_t past)
+{
+    printer->has_tail = invocation->tail >= 0 && past > 0;
+    printer->lines.most = printer->has_tail ? (uint64_t)invocation->tail : 0;
+    printer->past = past;
+}
+
+static int follow(struct invocation *invocation, const char *path, struct printer *printer,
+                  struct burrow_error *err)
 {
     struct burrow_stream *stream = NULL;
     const struct burrow_value *record;
@@ -220,11 +273,10 @@ static int follow(struct invocation *invocation, const char *path, struct burrow
             break;
         }
         if (strcmp(side, "stdout") == 0 || strcmp(side, "stderr") == 0)
-            result =
-                write_piece(data, strcmp(side, "stderr") == 0 ? STDERR_FILENO : STDOUT_FILENO, err);
+            result = print_piece(printer, data, side, err);
     }
     burrow_stream_close(stream);
-    return result < 0 || got < 0 ? -1 : 0;
+    return result < 0 || got < 0 ? -1 : print_tail(printer, err);
 }
 
 #define WAIT_MS "30000" // the server waits for a minute at most
@@ -245,12 +297,42 @@ static int print_whole(struct invocation *invocation, const char *id, struct bur
     }
 }
 
+static int refuse_tail(struct burrow_error *err)
+{
+    return say_fail(err, BURROW_INVALID, "--tail is of lines, and --json has none: leave one out");
+}
+
+/* How much it has written by now. */
+static int count_output(struct invocation *invocation, const char *id, uint64_t *bytes,
+                        struct burrow_error *err)
+{
+    autofree char *path = burrow_path("/executions/%s", id, NULL);
+    autoanswer answer = NULL;
+
+    if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
+        return -1;
+    const struct burrow_value *value = burrow_answer_value(answer);
+    *bytes = (uint64_t)burrow_integer(burrow_get(value, "stdout.bytes"), 0) +
+             (uint64_t)burrow_integer(burrow_get(value, "stderr.bytes"), 0);
+    return 0;
+}
+
 static int print_output(struct invocation *invocation, const char *id, struct burrow_error *err)
 {
     autofree char *path = burrow_path("/executions/%s/output?follow=%s", id,
                                       invocation->is_following ? "true" : "false", NULL);
+    autoclear(printer) printer = {0};
+    uint64_t past = UINT64_MAX;
 
-    return invocation->is_json ? print_whole(invocation, id, err) : follow(invocation, path, err);
+    if (invocation->is_json && invocation->tail >= 0)
+        return refuse_tail(err);
+    if (invocation->is_json)
+        return print_whole(invocation, id, err);
+    if (invocation->tail >= 0 && invocation->is_following &&
+        count_output(invocation, id, &past, err) < 0)
+        return -1;
+    want_tail(&printer, invocation, past);
+    return follow(invocation, path, &printer, err);
 }
 
 static int job_logs(struct invocation *invocation, struct burrow_error *err)
@@ -260,10 +342,20 @@ static int job_logs(struct invocation *invocation, struct burrow_error *err)
 
 static int on_piece(void *context, const struct burrow_value *item, struct burrow_error *err)
 {
-    bool is_error = strcmp(value_text(item, "stream"), "stderr") == 0;
+    return print_piece(context, item, value_text(item, "stream"), err);
+}
 
-    (void)context;
-    return write_piece(item, is_error ? STDERR_FILENO : STDOUT_FILENO, err);
+static int count_piece(void *context, const struct burrow_value *item, struct burrow_error *err)
+{
+    const struct burrow_value *base64 = burrow_get(item, "textBase64");
+    size_t length = burrow_text_length(base64);
+    uint64_t *bytes = context;
+
+    (void)err;
+    *bytes += burrow_text_length(burrow_get(item, "text")) + length / 4 * 3;
+    for (; length && burrow_text(base64)[length - 1] == '='; length--)
+        --*bytes;
+    return 0;
 }
 
 /* All pages as one list. */
@@ -295,11 +387,23 @@ static int logs(struct invocation *invocation, struct burrow_error *err)
     if (strncmp(id, "exe_", 4) == 0 || strncmp(id, "job_", 4) == 0 || strncmp(id, "trm_", 4) == 0)
         return print_output(invocation, id, err);
     autofree char *path = burrow_path("/sandboxes/%s/logs", id, NULL);
-    if (!invocation->is_json && invocation->is_following)
-        return follow(invocation, path, err);
     autofree char *pages = xasprintf("%s?maxBytes=1Mi", path);
-    return invocation->is_json ? print_pieces(invocation, pages, err)
-                               : burrow_list(invocation->client, pages, 0, on_piece, NULL, err);
+    autoclear(printer) printer = {0};
+    uint64_t past = invocation->is_following ? 0 : UINT64_MAX;
+
+    if (invocation->is_json && invocation->tail >= 0)
+        return refuse_tail(err);
+    if (invocation->is_json)
+        return print_pieces(invocation, pages, err);
+    if (invocation->tail >= 0 && invocation->is_following &&
+        burrow_list(invocation->client, pages, 0, count_piece, &past, err) < 0)
+        return -1;
+    want_tail(&printer, invocation, past);
+    if (invocation->is_following)
+        return follow(invocation, path, &printer, err);
+    return burrow_list(invocation->client, pages, 0, on_piece, &printer, err) < 0
+               ? -1
+               : print_tail(&printer, err);
 }
 
 static const struct option_row limit_rows[] = {LIMIT_ROW, {0}};
@@ -315,13 +419,17 @@ static const struct option_row force_rows[] = {
     OPTION("force", 'f', OPTION_FLAG, is_forced, NULL, "SIGKILL at once, instead of SIGTERM first"),
     {0}};
 static const struct option_row follow_rows[] = {
-    OPTION("follow", 'f', OPTION_FLAG, is_following, NULL, "go on as it comes"), {0}};
+    OPTION("follow", 'f', OPTION_FLAG, is_following, NULL, "go on as it comes"),
+    {"tail", 'n', OPTION_INTEGER, offsetof(struct invocation, tail), "N",
+     "of what there is, the last so many lines alone", NULL, 0, 1000000},
+    {0}};
 static const char *const execution_examples[] = {"$ burrow execution list work --limit 5",
                                                  "$ burrow execution get exe_abc", NULL};
 static const char *const ps_examples[] = {"$ burrow ps", "$ burrow ps work --all", NULL};
 static const char *const job_examples[] = {"$ burrow job create work -- npm run build",
                                            "$ burrow job logs work job_xyz -f", NULL};
-static const char *const logs_examples[] = {"$ burrow logs work -f", "$ burrow logs exe_abc", NULL};
+static const char *const logs_examples[] = {"$ burrow logs work -f --tail 20",
+                                            "$ burrow logs exe_abc", NULL};
 
 const struct cli_command job_commands[] = {
     {"execution", "list ls", "SANDBOX", "list what ran in a sandbox", NULL, limit_rows,

@@ -450,6 +450,33 @@ def test_a_name_whose_sandbox_has_ended_says_so(burrow):
     assert re.search(r"^ended +(now|\S+ ago)$", shown, re.M) and re.search(r"^reason +idle$", shown, re.M), shown
 
 
+def test_the_last_lines_of_what_was_written(burrow):
+    burrow("create", "--name", "talks", "--idle-timeout", "0")
+    burrow("exec", "talks", "--", "sh", "-c", "seq 1000; printf 'o\\000\\377dd'")
+    job = burrow.json("job", "create", "talks", "--", "sh", "-c", "seq 20; echo err >&2; while [ ! -e go ]; do sleep 0.05; done; echo more; echo end")["id"]
+    until(lambda: burrow("logs", job).stderr == b"err\n", "it to have written")
+    done = burrow("logs", job, "--tail", "3")
+    assert done.stdout + done.stderr in (b"19\n20\nerr\n", b"18\n19\n20\n")
+    assert burrow("logs", job, "--tail", "0").stdout == b"" and burrow("logs", "talks", "-n", "0").stdout == b""
+    assert burrow("job", "logs", "talks", job, "--tail", "100").stdout == b"".join(b"%d\n" % n for n in range(1, 21))
+    done = burrow("logs", "talks", "--tail", "25")
+    assert done.stdout.endswith(b"999\n1000\no\0\xffdd" + b"".join(b"%d\n" % n for n in range(1, 21))) and done.stdout.startswith((b"997", b"998")) and done.stderr == b"err\n"
+    assert "--tail" in burrow.error("logs", "talks", "--tail", "3", "--json", code=2)
+    for words in ([job], ["talks"]):  # what is new comes behind it, and nothing is lost between
+        following = subprocess.Popen([BURROW, "logs", *words, "-f", "--tail", "2"], env=burrow.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            begun = [following.stdout.readline() for _ in range(2)]
+            assert set(begun) <= {b"19\n", b"20\n", b"err\n"}, begun
+            if words == [job]:
+                continue
+            burrow("exec", "talks", "touch", "go")
+            assert [following.stdout.readline() for _ in range(2)] == [b"more\n", b"end\n"]
+        finally:
+            following.kill()
+            following.communicate()
+    burrow("rm", "talks")
+
+
 def test_remedies_name_the_option(burrow, work):
     assert "'-p'" in burrow.error("fs", "mkdir", work, "/tmp/no/such/parents", code=3)
     burrow("fs", "mkdir", "-p", work, "/tmp/full/inner")
