@@ -56,17 +56,6 @@ static int make_pair(const struct archive_task *task, int pair[2], struct error 
     return 0;
 }
 
-static int await_ready(struct archiver *archiver, struct error *err)
-{
-    struct files_frame frame;
-    if (archiver_receive(archiver, &frame, err) < 0) {
-        // nothing of the archive was read yet: it is not to blame
-        (void)error_restate(err, ERROR_UNAVAILABLE, NULL);
-        return error_wrap(err, "make burrow-archive give up its rights");
-    }
-    return frame.type == RECORDS_READY && !frame.length ? 0 : archiver_lied(err);
-}
-
 int archiver_start(struct archiver *archiver, const char *mode, const struct archive_task *task,
                    int archive_fd, struct error *err)
 {
@@ -100,7 +89,7 @@ int archiver_start(struct archiver *archiver, const char *mode, const struct arc
     }
     closep(&theirs); // or its end would never be seen
     archiver->buffer = xcalloc(1, FILES_MAX_FRAME);
-    return await_ready(archiver, err);
+    return 0;
 }
 
 int archiver_lied(struct error *err)
@@ -142,7 +131,7 @@ static int lost(int code, struct error *err)
         "or time than is given");
 }
 
-int archiver_receive(struct archiver *archiver, struct files_frame *out, struct error *err)
+static int receive(struct archiver *archiver, struct files_frame *out, struct error *err)
 {
     int got = files_frame_receive(archiver->sock, archiver->buffer, out, 0);
     // where it went with frames of ours unread, that is said before its own last frame
@@ -153,16 +142,39 @@ int archiver_receive(struct archiver *archiver, struct files_frame *out, struct 
     return out->type == FILES_ERROR ? take_error(out, err) : 0;
 }
 
+static int await_ready(struct archiver *archiver, struct error *err)
+{
+    struct files_frame frame;
+    if (archiver->is_ready)
+        return 0;
+    if (receive(archiver, &frame, err) < 0) {
+        // nothing of the archive was read yet: it is not to blame
+        (void)error_restate(err, ERROR_UNAVAILABLE, NULL);
+        return error_wrap(err, "make burrow-archive give up its rights");
+    }
+    if (frame.type != RECORDS_READY || frame.length)
+        return archiver_lied(err);
+    archiver->is_ready = true;
+    return 0;
+}
+
+int archiver_receive(struct archiver *archiver, struct files_frame *out, struct error *err)
+{
+    return await_ready(archiver, err) < 0 ? -1 : receive(archiver, out, err);
+}
+
 int archiver_send(struct archiver *archiver, uint16_t type, const void *data, size_t length,
                   struct error *err)
 {
     struct iovec part = {(void *)data, length};
     struct files_frame frame;
+    if (await_ready(archiver, err) < 0)
+        return -1;
     if (files_frame_send(archiver->sock, type, 0, &part, 1) == 0)
         return 0;
     if (errno != EPIPE && errno != ECONNRESET)
         return lost(errno, err);
-    return archiver_receive(archiver, &frame, err) < 0 ? -1 : archiver_lied(err);
+    return receive(archiver, &frame, err) < 0 ? -1 : archiver_lied(err);
 }
 
 void archiver_clear(struct archiver *archiver)

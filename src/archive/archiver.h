@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "engine/files_wire.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -17,11 +18,13 @@ struct archiver {
     int sock;
     struct cancel *cancel; // the task's
     uint8_t *buffer;       // of the frame received last
+    bool is_ready;         // it has said that it gave up its rights
 };
 
 /*
  * Starts the program in a mode ("unpack", "pack") with a copy of `archive_fd` that is open only as the mode needs it, from its
- * beginning; returns when it has given up its rights. ERROR_UNAVAILABLE when it cannot be started.
+ * beginning. ERROR_UNAVAILABLE when it cannot be started. Nothing is said to it before it has given up its rights: whoever sends or
+ * receives first waits for that, and gets ERROR_UNAVAILABLE when it cannot.
  */
 int archiver_start(struct archiver *archiver, const char *mode, const struct archive_task *task,
                    int archive_fd, struct error *err);

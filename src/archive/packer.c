@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's end of packing; see packer.h. */
 #include "archive/packer.h"
-#include "archive/archiver.h"
-#include "archive/records.h"
+#include "archive/writer.h"
 #include "base/buffer.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -13,6 +12,7 @@
 
 #define MAX_TEXT_BYTES ((size_t)256 << 20) // of all names together
 #define GATHERED_BYTES ((size_t)65536)     // of small contents, for one write of the spool
+#define PIECE FILES_MAX_DATA               // of a content on its way out of the spool
 
 struct entry {
     uint64_t size, offset; // of its content in the spool
@@ -72,7 +72,7 @@ int packer_item(void *data, const struct files_item *item, struct error *err)
         .size = item->size,
         .offset = packer->n_bytes,
         .mtime_ns = item->mtime_ns,
-        .mode = item->mode & (S_IFMT | 0777), // set-id bits are no use outside
+        .mode = item->mode,
         .path = packer->strings.length,
     };
     if (add_strings(packer, item, err) < 0)
@@ -159,33 +159,22 @@ static int read_content(const struct packer *packer, uint64_t offset, uint8_t *t
                : error_sys_code(err, got < 0 ? errno : EIO, "read what goes into an archive");
 }
 
-static int send_batch(struct archiver *archiver, struct files_batch *batch, struct error *err)
+static int write_content(const struct packer *packer, struct writer *writer,
+                         const struct entry *entry, uint8_t room[PIECE], struct error *err)
 {
-    size_t length = batch->length;
-
-    batch->length = 0;
-    return length ? archiver_send(archiver, FILES_RECORDS, batch->room, length, err) : 0;
-}
-
-/* The batch is sent, so that its room is free. */
-static int send_large(struct packer *packer, struct archiver *archiver, const struct entry *entry,
-                      const struct files_item *item, uint8_t *room, struct error *err)
-{
-    if (archiver_send(archiver, FILES_ITEM, room, files_item_write(item, room), err) < 0)
-        return -1;
     for (uint64_t done = 0; done < entry->size;) {
         uint64_t left = entry->size - done;
-        size_t piece = left < FILES_MAX_DATA ? (size_t)left : FILES_MAX_DATA;
+        size_t piece = left < PIECE ? (size_t)left : PIECE;
         if (read_content(packer, entry->offset + done, room, piece, err) < 0 ||
-            archiver_send(archiver, FILES_DATA, room, piece, err) < 0)
+            writer_data(writer, room, piece, err) < 0)
             return -1;
         done += piece;
     }
     return 0;
 }
 
-static int send_entry(struct packer *packer, struct archiver *archiver, const struct entry *entry,
-                      struct files_batch *batch, struct error *err)
+static int write_entry(const struct packer *packer, struct writer *writer,
+                       const struct entry *entry, uint8_t room[PIECE], struct error *err)
 {
     const char *path = packer->strings.data + entry->path;
     const struct files_item item = {
@@ -195,38 +184,26 @@ static int send_entry(struct packer *packer, struct archiver *archiver, const st
         .path = path,
         .target = path + strlen(path) + 1,
     };
-    bool is_small = files_batch_takes(&item);
 
-    if (!(is_small && files_batch_has_room(batch, &item)) && send_batch(archiver, batch, err) < 0)
-        return -1;
-    if (!is_small)
-        return send_large(packer, archiver, entry, &item, batch->room, err);
-    if (read_content(packer, entry->offset, files_batch_begin(batch, &item), (size_t)entry->size,
-                     err) < 0)
-        return -1;
-    files_batch_keep(batch, &item);
-    return 0;
+    return writer_item(writer, &item, err) < 0 ? -1
+                                               : write_content(packer, writer, entry, room, err);
 }
 
-static int send_all(struct packer *packer, struct archiver *archiver, struct error *err)
+static int write_all(const struct packer *packer, int archive_fd, struct error *err)
 {
-    autofree uint8_t *room = xcalloc(1, FILES_MAX_DATA);
-    struct files_batch batch = {.room = room};
-    struct records none = {0};
-    struct files_frame frame;
-    for (size_t i = 0; i < packer->count; i++)
-        if (send_entry(packer, archiver, &packer->entries[i], &batch, err) < 0)
-            return -1;
-    if (send_batch(archiver, &batch, err) < 0 ||
-        archiver_send(archiver, FILES_COMMIT, NULL, 0, err) < 0 ||
-        archiver_receive(archiver, &frame, err) < 0)
+    autofree uint8_t *room = xcalloc(1, PIECE);
+    autoptr(writer) writer = NULL;
+
+    if (writer_open(packer->task, archive_fd, &writer, err) < 0)
         return -1;
-    return records_take_end(&none, &frame) ? 0 : archiver_lied(err);
+    for (size_t i = 0; i < packer->count; i++)
+        if (write_entry(packer, writer, &packer->entries[i], room, err) < 0)
+            return -1;
+    return writer_finish(writer, err);
 }
 
 int packer_finish(struct packer *packer, int archive_fd, uint64_t *size, struct error *err)
 {
-    struct archiver archiver = {.sock = -1};
     struct stat info;
     if (packer_flush(packer, err) < 0)
         return -1;
@@ -235,11 +212,7 @@ int packer_finish(struct packer *packer, int archive_fd, uint64_t *size, struct 
     if (packer->count)
         qsort_r(packer->entries, packer->count, sizeof *packer->entries, compare_entries,
                 packer->strings.data);
-    int result = archiver_start(&archiver, "pack", packer->task, archive_fd, err);
-    if (result == 0)
-        result = send_all(packer, &archiver, err);
-    archiver_clear(&archiver);
-    if (result < 0)
+    if (write_all(packer, archive_fd, err) < 0)
         return -1;
     if (fstat(archive_fd, &info) < 0)
         return error_sys(err, "look at the archive that was made");

@@ -80,7 +80,8 @@ static void describe(struct archive_entry *entry, const struct files_item *item,
 {
     archive_entry_clear(entry);
     archive_entry_copy_pathname(entry, item->path);
-    archive_entry_set_mode(entry, item->mode);
+    // without their owners, set-id bits are no use outside
+    archive_entry_set_mode(entry, has_owners ? item->mode : item->mode & (S_IFMT | 0777));
     archive_entry_set_mtime(entry, item->mtime_ns / 1000000000,
                             has_owners && item->mtime_ns > 0 ? (long)(item->mtime_ns % 1000000000)
                                                              : 0);

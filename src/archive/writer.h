@@ -14,11 +14,12 @@
 
 struct writer;
 
-/* `archive_fd` (borrowed for the call) is an empty file. ERROR_UNAVAILABLE when burrow-archive cannot run. */
+/* `archive_fd` (borrowed for the call) is an empty file. ERROR_UNAVAILABLE when burrow-archive cannot run: from here or from what comes
+ * after it, because burrow-archive gives up its rights while the first records come. */
 int writer_open(const struct archive_task *task, int archive_fd, struct writer **out,
                 struct error *err);
 
-/* A record, then item->size bytes for a file. ERROR_LIMIT, noun "archive", when it gets larger than task->max_bytes or the disk is full. */
+/* A record, then item->size bytes for a file. Small ones are sent together, so a failure may be told later. ERROR_LIMIT, noun "archive", when it gets larger than task->max_bytes or the disk is full. */
 int writer_item(struct writer *writer, const struct files_item *item, struct error *err);
 int writer_data(struct writer *writer, const void *bytes, size_t length, struct error *err);
 

@@ -9,7 +9,6 @@
 #include <zlib.h>
 
 #define BLOCK 512
-#define SHOWN 64 // bytes of a content
 
 static void add(struct buffer *to, const void *bytes, size_t length)
 {
@@ -267,7 +266,7 @@ struct archive_task plain_task(void)
 static int take_record(struct unpacker *unpacker, const struct files_item *item,
                        struct unpacked *out)
 {
-    char content[FILES_MAX_DATA], shown[SHOWN + 1] = "";
+    char content[FILES_MAX_DATA], shown[UNPACKED_SHOWN + 1] = "";
     struct error ignored;
     size_t used = 0;
     char *path = strdup(item->path), *target = strdup(item->target);
@@ -276,7 +275,7 @@ static int take_record(struct unpacker *unpacker, const struct files_item *item,
     uint64_t left = item->is_hard_link ? 0 : item->size;
     ssize_t got = 0;
     while (left > 0 && (got = unpacker_fill(unpacker, content, sizeof content, &out->err)) > 0) {
-        for (ssize_t i = 0; i < got && used < SHOWN; i++)
+        for (ssize_t i = 0; i < got && used < UNPACKED_SHOWN; i++)
             shown[used++] = content[i];
         left -= (uint64_t)got;
         out->bytes += (uint64_t)got;

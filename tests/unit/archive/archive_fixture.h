@@ -61,7 +61,8 @@ int file_of(const struct buffer *bytes);
 /* A task for the real program; skips the test where it cannot be run. */
 struct archive_task plain_task(void);
 
-/* What came out: one line a record, "mode path -> target: content", and the error. */
+#define UNPACKED_SHOWN 64 // bytes of a content
+/* What came out: one line a record, "mode path -> target: content" with the content's first bytes, and the error. */
 struct unpacked {
     struct buffer text;
     uint64_t records, bytes;
