@@ -5,6 +5,7 @@ import concurrent.futures
 import email.utils
 import gzip
 import io
+import pathlib
 import shutil
 import subprocess
 import tarfile
@@ -13,7 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from client import Raw, check_problem, pages, until
+from client import ANY, Raw, check_problem, pages, until
 
 
 @pytest.fixture(scope="module")
@@ -418,6 +419,42 @@ def test_archives_go_out_and_in(box, format):
     for place, query in ((f"/tmp/in-{format}", {"format": format}), (f"/tmp/any-{format}", {})):
         assert box.api.put(box.url("archive", path=place, **query), body=answer.body).status == 204
         assert box.get(f"{place}/d/b").body == b"two\n"
+
+
+@pytest.mark.parametrize("format", ["tar", "tar.gz"])
+def test_archives_of_many_files_of_all_sizes(box, format):
+    """A plain tar is written while the sandbox tells, any other once it has told all."""
+    box.sh("""mkdir -p /tmp/many/empty /tmp/many/d && cd /tmp/many && for i in $(seq 700); do echo $i >d/f$i; done
+        head -c 3000000 /dev/urandom >large; head -c 20000 /dev/urandom >middle; truncate -s 5000000 holes; ln -s d/f1 link; printf x >run; chmod 4755 run""")
+    answer = box.ask("archive", path="/tmp/many", format=format)
+    assert answer.status == 200, str(answer)
+    archive = tarfile.open(fileobj=io.BytesIO(answer.body))
+    members = {member.name: member for member in archive.getmembers()}
+    files = unpacked(format, answer.body)
+    assert len(files) == 704 and all(files[f"d/f{i}"] == b"%d\n" % i for i in range(1, 701))
+    assert files["holes"] == bytes(5000000)
+    assert all(files[name] == box.get(f"/tmp/many/{name}").body for name in ("large", "middle"))
+    assert members["empty"].isdir() and members["link"].linkname == "d/f1" and members["run"].mode == 0o755
+    box.sh("mkdir -p /tmp/many/none")
+    answer = box.ask("archive", path="/tmp/many/none", format=format)
+    assert answer.status == 200 and unpacked(format, answer.body) == {}
+
+
+def test_archives_larger_than_the_limit_are_refused_and_leave_nothing(own_server):
+    server = own_server(options=["--file-limit", "1Mi"])
+    box = Box(server.client, server.client.create())
+    box.sh("mkdir /tmp/much /tmp/headers; cd /tmp/much; for i in $(seq 20); do head -c 100000 /dev/urandom >f$i; done; cd ../headers; for i in $(seq 2500); do : >f$i; done")
+    for format in ("tar", "tar.gz"):
+        check_problem(box.ask("archive", path="/tmp/much", format=format), 413, "too_large", "larger than 1048576 bytes", field="path")
+    check_problem(box.ask("archive", path="/tmp/headers", format="tar"), 413, "too_large", "larger than is allowed", field=ANY)
+    assert box.ask("archive", path="/tmp/headers", format="tar.gz").status == 200
+    until(lambda: not list_of_archivers(server), "burrow-archive ends with its archive")
+    server.end()
+
+
+def list_of_archivers(server):
+    children = pathlib.Path(f"/proc/{server.process.pid}/task").glob("*/children")
+    return [pid for child in children for pid in child.read_text().split() if "burrow-archive" in pathlib.Path(f"/proc/{pid}/comm").read_text()]
 
 
 def test_archives_that_are_none(box):

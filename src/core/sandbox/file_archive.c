@@ -2,6 +2,7 @@
 /* Directories of a sandbox as archives, and back: PID 1 of its box on one side, burrow-archive on the other; see file.h. */
 #include "archive/packer.h"
 #include "archive/unpacker.h"
+#include "archive/writer.h"
 #include "core/sandbox/file.h"
 #include "core/sandbox/file_access.h"
 #include "core/sandbox/file_impl.h"
@@ -51,12 +52,61 @@ int file_archive_task(const struct sandboxes *sandboxes, enum archive_format for
     return 0;
 }
 
-/* A directory on its way out of the box. */
+/*
+ * A directory on its way out of the box: gathered, so that it can be sorted and the box need not wait for what compresses it; or,
+ * where nothing is compressed, written as it comes, so that the archive is there when the box has told all.
+ */
 struct packing {
-    struct packer *packer;
+    const struct archive_task *task;
     const struct file_work *work;
+    struct temporary *archive;
+    struct packer *packer; // NULL: written as it comes
     struct temporary *spool;
+    struct writer *writer; // from the first record on
+    uint64_t written;      // at most, of the archive
 };
+
+#define ENTRY_MOST 2048u          // of an entry in a tar, without its content and names
+#define STEP ((uint64_t)64 << 10) // in which room is taken for the archive
+
+static int open_writer(struct packing *packing, struct error *err)
+{
+    return packing->writer
+               ? 0
+               : writer_open(packing->task, packing->archive->fd, &packing->writer, err);
+}
+
+static int reserve(struct packing *packing, uint64_t more, struct error *err)
+{
+    struct temporary *archive = packing->archive;
+    uint64_t most = packing->task->max_bytes;
+
+    packing->written += more;
+    uint64_t needed = packing->written < most ? packing->written : most;
+    return needed <= archive->charged
+               ? 0
+               : temporary_reserve(archive, needed - archive->charged + STEP, err);
+}
+
+static int write_item(void *data, const struct files_item *item, struct error *err)
+{
+    struct packing *packing = data;
+    size_t names = strlen(item->path) + strlen(item->target);
+
+    if (file_work_check(packing->work, err) < 0 || open_writer(packing, err) < 0 ||
+        reserve(packing, ENTRY_MOST + names, err) < 0)
+        return -1;
+    return writer_item(packing->writer, item, err);
+}
+
+static int write_data(void *data, const void *bytes, size_t length, struct error *err)
+{
+    struct packing *packing = data;
+
+    if (file_work_check(packing->work, err) < 0 || reserve(packing, length, err) < 0)
+        return -1;
+    return writer_data(packing->writer, bytes, length, err);
+}
 
 static int pack_item(void *data, const struct files_item *item, struct error *err)
 {
@@ -89,33 +139,60 @@ static int begin(struct file_work *work, struct sandboxes *sandboxes, const stru
                : file_work_begin_as(work, sandboxes, actor, place->sandbox_id, place->user, err);
 }
 
-/* The records of `path` in the packer. The conversation is over when it returns: what follows has nothing to do with the box. */
+static int end_gathering(const struct packing *packing, struct error *err)
+{
+    if (!packing->packer)
+        return 0;
+    return packer_flush(packing->packer, err) < 0 ? -1 : charge(packing, err);
+}
+
+/* The records of `path`. The conversation is over when it returns: what follows has nothing to do with the box. */
 static int collect(struct sandboxes *sandboxes, const struct actor *actor,
                    const struct file_place *place, bool is_own_user, struct packing *packing,
                    struct error *err)
 {
     uint64_t maximum = (uint64_t)sandboxes->settings->file_limit_bytes;
     const char *path = place->path, *sandbox_id = place->sandbox_id;
+    bool is_gathered = packing->packer != NULL;
     autofilework work = {.conversation = -1};
     if (begin(&work, sandboxes, actor, place, is_own_user, err) < 0)
         return -1;
     packing->work = &work;
-    if (files_export(work.conversation, path, maximum, pack_item, pack_data, packing, NULL, err) ==
-        0)
-        return packer_flush(packing->packer, err) < 0 ? -1 : charge(packing, err);
+    if (files_export(work.conversation, path, maximum, is_gathered ? pack_item : write_item,
+                     is_gathered ? pack_data : write_data, packing, NULL, err) == 0)
+        return end_gathering(packing, err);
     if (error_is(err, ERROR_LIMIT) && !error_is(err, ERROR_DISK_FULL) && !err->noun)
         return error_restate(err, ERROR_TOO_LARGE, "file");
     return file_work_failed(&work, sandboxes, sandbox_id, err);
 }
 
-static int finish(struct packer *packer, struct temporary *archive, struct error *err)
+static int finish(struct packing *packing, struct error *err)
 {
+    struct temporary *archive = packing->archive;
     uint64_t made;
 
-    if (temporary_reserve(archive, packer_estimate(packer), err) < 0 ||
-        packer_finish(packer, archive->fd, &made, err) < 0)
+    if (!packing->packer)
+        return open_writer(packing, err) < 0 ? -1 : writer_finish(packing->writer, err);
+    if (temporary_reserve(archive, packer_estimate(packing->packer), err) < 0)
         return -1;
-    return temporary_settle(archive, err);
+    return packer_finish(packing->packer, archive->fd, &made, err);
+}
+
+static int gather(struct sandboxes *sandboxes, const struct actor *actor, struct packing *packing,
+                  struct error *err)
+{
+    if (temporary_new(sandboxes->temporaries, actor, &packing->spool, err) < 0)
+        return -1;
+    packing->packer = packer_new(packing->task, take_fd(packing->spool->fd)); // its room stays ours
+    return 0;
+}
+
+static void packing_clear(struct packing *packing)
+{
+    packer_free(packing->packer);
+    writer_free(packing->writer);
+    temporary_free(packing->spool);
+    temporary_free(packing->archive);
 }
 
 static int pack(struct sandboxes *sandboxes, const struct actor *actor,
@@ -123,22 +200,19 @@ static int pack(struct sandboxes *sandboxes, const struct actor *actor,
                 struct temporary **out, struct error *err)
 {
     char program[PATH_MAX];
-    autoptr(temporary) spool = NULL;
-    autoptr(temporary) archive = NULL;
     struct archive_task task;
+    autoclear(packing) packing = {.task = &task};
     if (file_archive_task(sandboxes, format == ARCHIVE_ANY ? ARCHIVE_TAR_GZIP : format,
                           (uint64_t)sandboxes->settings->file_limit_bytes, program, &task,
                           err) < 0 ||
-        temporary_new(sandboxes->temporaries, actor, &spool, err) < 0 ||
-        temporary_new(sandboxes->temporaries, actor, &archive, err) < 0)
+        temporary_new(sandboxes->temporaries, actor, &packing.archive, err) < 0 ||
+        (task.format != ARCHIVE_TAR && gather(sandboxes, actor, &packing, err) < 0))
         return -1;
     task.cancel = actor->cancel;
-    autoptr(packer) packer = packer_new(&task, take_fd(spool->fd)); // its room stays ours
-    struct packing packing = {.packer = packer, .spool = spool};
     if (collect(sandboxes, actor, place, is_own_user, &packing, err) < 0 ||
-        finish(packer, archive, err) < 0)
+        finish(&packing, err) < 0 || temporary_settle(packing.archive, err) < 0)
         return -1;
-    *out = take(archive);
+    *out = take(packing.archive);
     return 0;
 }
 
