@@ -205,6 +205,7 @@ TEST(a_feed_stops_when_nobody_reads_any_more)
     check_read(fd, "x");
     (void)close(fd);
     AWAIT(fcntl(in, F_GETFD) < 0); // closed, though nothing was appended
+    fence();                       // what it does after that is done too
     CHECK(!stream_open_quick(core->streams, waiting));
     check_read(full_fd, "");
     (void)close(full_fd);
