@@ -28,7 +28,7 @@ def test_two_names_on_one_address_and_only_one_is_open(world, box):
     assert (refusal["address"], refusal["port"]) == (SHARED, "443")
     code, body = box.curl("http://allowed.example/", "-H", "Host: other.example")
     assert code == 403 and "'other.example' port 80 over tcp is refused because no rule allows it" in body
-    assert "add 'other.example:80' to network.allow" in body
+    assert "allow 'other.example:80' in the sandbox's network policy" in body
     assert world.refusals(box, kind="http", name="other.example")
     assert not requests(world, sni="other.example")
 

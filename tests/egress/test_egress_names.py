@@ -33,7 +33,7 @@ def test_names_that_no_rule_allows_are_refused_before_anything_leaves(world, box
     assert reply["code"] == REFUSED and not reply["addresses"]
     assert reply["extended"][0] == 15 and "no rule allows it" in reply["extended"][1]
     refusal = world.refusals(box, kind="dns", name=name)
-    assert refusal["tier"] == "default" and f"add '{name}' to network.allow" in refusal["remedy"]
+    assert refusal["tier"] == "default" and refusal["remedy"] == f"allow '{name}' in the sandbox's network policy"
     assert not asked(world, name)
 
 
