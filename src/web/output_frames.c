@@ -38,7 +38,9 @@ struct output_follow {
     char id[ID_TEXT];
     uint64_t keep_alive_ms, deadline_ms;
     struct output_sides sides;
-    unsigned next; // the side whose turn it is
+    bool is_now;
+    uint64_t until[OUTPUT_SIDES]; // where it ends; UINT64_MAX: where the output does
+    unsigned next;                // the side whose turn it is
     struct watch *watch;
     struct loop_timer beat, deadline;
     struct ahead ahead;
@@ -161,14 +163,16 @@ static enum step send_piece(struct output_follow *follow, unsigned index)
     stream_progress(side->stream, &progress);
     if (side->offset < progress.first_bytes) // of a terminal: gone, and the frames' offsets tell
         side->offset = progress.first_bytes;
-    if (side->offset >= progress.size_bytes)
+    bool is_cut = follow->until[index] <= progress.size_bytes;
+    uint64_t end = is_cut ? follow->until[index] : progress.size_bytes;
+    if (side->offset >= end)
         return STEP_NOTHING;
-    uint64_t rest = progress.size_bytes - side->offset;
+    uint64_t rest = end - side->offset;
     size_t wanted = rest < sizeof bytes ? (size_t)rest : sizeof bytes;
     size_t got = get_bytes(follow, index, bytes, wanted);
     if (got == 0)
         return STEP_ELSEWHERE;
-    return send_bytes(follow, index, bytes, got, progress.is_complete && got == rest);
+    return send_bytes(follow, index, bytes, got, (is_cut || progress.is_complete) && got == rest);
 }
 
 /* Of either side in turn. */
@@ -261,6 +265,8 @@ static void settle(struct output_follow *follow)
     } else if (follow->end.length) {
         if (send_frame(follow, &follow->end))
             finish(follow, true);
+    } else if (follow->is_now) {
+        finish(follow, true);
     } else if (is_draining) {
         finish(follow, false);
     }
@@ -374,6 +380,18 @@ static void begin(void *data)
 
 // ---- starting ----
 
+/* Streams that it gets later have nothing yet. */
+static void set_ends(struct output_follow *follow, bool is_now)
+{
+    follow->is_now = is_now;
+    for (unsigned i = 0; i < OUTPUT_SIDES; i++) {
+        struct stream_progress progress = {0};
+        if (is_now && follow->sides.at[i].stream)
+            stream_progress(follow->sides.at[i].stream, &progress);
+        follow->until[i] = is_now ? progress.size_bytes : UINT64_MAX;
+    }
+}
+
 int output_frames_start(struct call *call, const struct output_frames_request *request,
                         struct error *err)
 {
@@ -393,6 +411,7 @@ int output_frames_start(struct call *call, const struct output_frames_request *r
         follower_unref(&follow->base);
         return -1;
     }
+    set_ends(follow, request->is_now);
     if (follow->frames->start)
         follow->frames->start(follow->data, request->info, &follow->sides, &follow->start);
     loop_post(follow->base.waiting.loop, begin, follow);

@@ -233,6 +233,22 @@ def test_records_of_one_stream_or_from_now(api, sandbox):
         assert part.rest() and part.output() == b"nethree"
 
 
+@pytest.mark.parametrize("accept", [SSE, NDJSON])
+def test_records_that_are_not_followed_end_with_what_there_is(api, sandbox, accept):
+    made = start_waiting(api, sandbox, before="seq 9000; printf 'euro \\342\\202'; printf two >&2", after="printf '\\254'")
+    before = "".join(f"{number}\n" for number in range(1, 9001)).encode() + b"euro \xe2\x82"
+    until(lambda: output(api, made).body == before and output(api, made, stream="stderr").body == b"two", "output")
+    for fields, want in (({}, (before, b"two")), ({"stream": "stderr"}, (b"", b"two")), ({"stream": "stdout", "offset": 4}, (before[4:], b"")),
+                         ({"from": "now"}, (b"", b""))):
+        with records_of(api, made, accept, follow="false", **fields) as records:
+            assert "exit" not in [record.event for record in records.rest()]
+            assert (records.output(), records.output("stderr")) == want, fields
+    go(sandbox)
+    end(api, made)
+    with records_of(api, made, accept, follow="false") as whole:
+        assert whole.rest()[-1].event == "exit" and whole.output() == before + b"\xac"
+
+
 def test_many_followers_of_one_command_all_get_everything(api, sandbox):
     made = start_waiting(api, sandbox, after="seq 20000; seq 5000 >&2")
     want = "".join(f"{number}\n" for number in range(1, 20001)).encode()

@@ -155,6 +155,7 @@ int output_follow_start(struct call *call, const struct output_follow_request *r
                                            .frames = &frames,
                                            .data = records,
                                            .headers = event_format_headers(request->format),
+                                           .is_now = request->is_now,
                                            .keep_alive_ms = EVENT_KEEP_ALIVE_MS};
 
     records->base_url = xstrdup(call_base_url(call));

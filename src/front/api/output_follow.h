@@ -19,6 +19,7 @@ struct output_follow_request {
     bool has_changes;      // the last record has the files that were changed
     bool is_alone;         // the sandbox is for this alone, and ends with it
     bool ends_with_client; // and when the client goes away
+    bool is_now;           // what there is by now, and how it ended where it has
 };
 
 /*

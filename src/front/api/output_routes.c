@@ -18,7 +18,8 @@ static const struct parameter output_parameters[] = {
     {"offset", PARAMETER_INTEGER, NULL, "of the first byte; default 0", 0, INT64_MAX},
     {"length", PARAMETER_AMOUNT, NULL, "at most so many bytes; default all", 1, INT64_MAX},
     {"from", PARAMETER_WORD, places, "'now': what comes from here on, instead of an offset"},
-    {"follow", PARAMETER_BOOL, NULL, "goes on until the command has ended"},
+    {"follow", PARAMETER_BOOL, NULL,
+     "goes on until the command has ended; records do unless it is false"},
     {0},
 };
 
@@ -35,7 +36,8 @@ static int fault(struct error *err, const char *field, const char *text)
     return error_field(err, field);
 }
 
-static int read_query(const struct call *call, struct output_query *out, struct error *err)
+static int read_query(const struct call *call, bool is_of_records, struct output_query *out,
+                      struct error *err)
 {
     const char *stream = query_text(call->query, "stream");
     const char *from = query_text(call->query, "from");
@@ -46,10 +48,12 @@ static int read_query(const struct call *call, struct output_query *out, struct 
         .offset = (uint64_t)query_integer(call->query, "offset", 0),
         .length = (uint64_t)query_amount(call->query, "length", 0),
         .is_from_now = from && strcmp(from, "now") == 0,
-        .is_followed = query_bool(call->query, "follow", false),
+        .is_followed = query_bool(call->query, "follow", is_of_records),
     };
     if (out->is_from_now && out->offset)
         return fault(err, "from", "cannot be given together with 'offset'");
+    if (out->length && is_of_records)
+        return fault(err, "length", "is for bytes, not for records");
     if (out->length && out->is_followed)
         return fault(err, "length", "cannot be given together with 'follow'");
     return 0;
@@ -84,10 +88,9 @@ static int send_records(struct call *call, const struct execution_info *info,
                         const struct output_query *query, enum event_format format,
                         struct error *err)
 {
-    struct output_follow_request request = {.info = info, .format = format};
+    struct output_follow_request request = {
+        .info = info, .format = format, .is_now = !query->is_followed};
 
-    if (query->length)
-        return fault(err, "length", "is for bytes, not for records");
     if (read_places(call, query, &request, err) < 0)
         return -1;
     for (unsigned i = 0; i < OUTPUT_SIDES; i++)
@@ -158,7 +161,8 @@ static int get_output(struct call *call, struct error *err)
     struct output_query query;
     const char *id;
 
-    if (api_execution(call, 0, &id, err) < 0 || read_query(call, &query, err) < 0 ||
+    if (api_execution(call, 0, &id, err) < 0 ||
+        read_query(call, format != EVENT_FORMAT_NONE, &query, err) < 0 ||
         execution_get(call->core->executions, &call->actor, id, NULL, &info, err) < 0)
         return -1;
     call_about_sandbox(call, SANDBOX_PREFIX, info.sandbox_id);
