@@ -252,8 +252,12 @@ static void want_tail(struct printer *printer, const struct invocation *invocati
     printer->past = past;
 }
 
-static int follow(struct invocation *invocation, const char *path, struct printer *printer,
-                  struct burrow_error *err)
+typedef int on_output(void *context, const struct burrow_value *data, const char *side,
+                      struct burrow_error *err);
+
+/* All records of output up to the end of the execution, or of what was asked for; *is_cut: not all was kept. */
+static int read_records(struct invocation *invocation, const char *path, on_output *fn,
+                        void *context, bool *is_cut, struct burrow_error *err)
 {
     struct burrow_stream *stream = NULL;
     const struct burrow_value *record;
@@ -268,15 +272,32 @@ static int follow(struct invocation *invocation, const char *path, struct printe
         const struct burrow_value *data = burrow_get(record, "data");
         const char *side = *value_text(data, "stream") ? value_text(data, "stream") : event;
         if (strcmp(event, "exit") == 0) {
-            if (burrow_truth(burrow_get(data, "outputLost")))
-                say_note(SAY_CUT);
+            *is_cut = burrow_truth(burrow_get(data, "outputLost"));
             break;
         }
         if (strcmp(side, "stdout") == 0 || strcmp(side, "stderr") == 0)
-            result = print_piece(printer, data, side, err);
+            result = fn(context, data, side, err);
     }
     burrow_stream_close(stream);
-    return result < 0 || got < 0 ? -1 : print_tail(printer, err);
+    return result < 0 || got < 0 ? -1 : 0;
+}
+
+static int on_printed(void *context, const struct burrow_value *data, const char *side,
+                      struct burrow_error *err)
+{
+    return print_piece(context, data, side, err);
+}
+
+static int follow(struct invocation *invocation, const char *path, struct printer *printer,
+                  struct burrow_error *err)
+{
+    bool is_cut = false;
+
+    if (read_records(invocation, path, on_printed, printer, &is_cut, err) < 0)
+        return -1;
+    if (is_cut)
+        say_note(SAY_CUT);
+    return print_tail(printer, err);
 }
 
 #define WAIT_MS "30000" // the server waits for a minute at most
@@ -302,19 +323,35 @@ static int refuse_tail(struct burrow_error *err)
     return say_fail(err, BURROW_INVALID, "--tail is of lines, and --json has none: leave one out");
 }
 
+static int count_piece(void *context, const struct burrow_value *item, struct burrow_error *err)
+{
+    const struct burrow_value *base64 = burrow_get(item, "textBase64");
+    size_t length = burrow_text_length(base64);
+    uint64_t *bytes = context;
+
+    (void)err;
+    *bytes += burrow_text_length(burrow_get(item, "text")) + length / 4 * 3;
+    for (; length && burrow_text(base64)[length - 1] == '='; length--)
+        --*bytes;
+    return 0;
+}
+
+static int on_counted(void *context, const struct burrow_value *data, const char *side,
+                      struct burrow_error *err)
+{
+    (void)side;
+    return count_piece(context, data, err);
+}
+
 /* How much it has written by now. */
 static int count_output(struct invocation *invocation, const char *id, uint64_t *bytes,
                         struct burrow_error *err)
 {
-    autofree char *path = burrow_path("/executions/%s", id, NULL);
-    autoanswer answer = NULL;
+    autofree char *path = burrow_path("/executions/%s/output?follow=false", id, NULL);
+    bool ignored = false;
 
-    if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
-        return -1;
-    const struct burrow_value *value = burrow_answer_value(answer);
-    *bytes = (uint64_t)burrow_integer(burrow_get(value, "stdout.bytes"), 0) +
-             (uint64_t)burrow_integer(burrow_get(value, "stderr.bytes"), 0);
-    return 0;
+    *bytes = 0;
+    return read_records(invocation, path, on_counted, bytes, &ignored, err);
 }
 
 static int print_output(struct invocation *invocation, const char *id, struct burrow_error *err)
@@ -343,19 +380,6 @@ static int job_logs(struct invocation *invocation, struct burrow_error *err)
 static int on_piece(void *context, const struct burrow_value *item, struct burrow_error *err)
 {
     return print_piece(context, item, value_text(item, "stream"), err);
-}
-
-static int count_piece(void *context, const struct burrow_value *item, struct burrow_error *err)
-{
-    const struct burrow_value *base64 = burrow_get(item, "textBase64");
-    size_t length = burrow_text_length(base64);
-    uint64_t *bytes = context;
-
-    (void)err;
-    *bytes += burrow_text_length(burrow_get(item, "text")) + length / 4 * 3;
-    for (; length && burrow_text(base64)[length - 1] == '='; length--)
-        --*bytes;
-    return 0;
 }
 
 /* All pages as one list. */
