@@ -85,15 +85,29 @@ BOX_TEST(a_crash_does_not_reach_the_hosts_core_handler)
     CHECK(!strchr(seen_text, '\n')); // one crash: the host's own
 }
 
-/* Makes PID 1 open its memory to debuggers, as the host's own debugger can: it is waiting in a call, so one more is behind it. */
+/* Stops it where it waits in a call. */
+static void stop_in_a_call(pid_t pid, struct user_regs_struct *registers)
+{
+    int status = 0;
+
+    CHECK(ptrace(PTRACE_SEIZE, pid, 0, 0) == 0);
+    for (;;) {
+        CHECK(ptrace(PTRACE_INTERRUPT, pid, 0, 0) == 0);
+        CHECK(waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status));
+        CHECK(ptrace(PTRACE_GETREGS, pid, 0, registers) == 0);
+        if ((long)registers->orig_rax >= 0)
+            return;
+        CHECK(ptrace(PTRACE_CONT, pid, 0, 0) == 0); // it was at work
+    }
+}
+
+/* Makes PID 1 open its memory to debuggers, as the host's own debugger can: one more call behind the one that it waits in. */
 static void open_memory(pid_t pid)
 {
     struct user_regs_struct before, now;
     int status = 0;
 
-    CHECK(ptrace(PTRACE_SEIZE, pid, 0, 0) == 0 && ptrace(PTRACE_INTERRUPT, pid, 0, 0) == 0);
-    CHECK(waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status));
-    CHECK(ptrace(PTRACE_GETREGS, pid, 0, &before) == 0);
+    stop_in_a_call(pid, &before);
     now = before;
     now.rip -= 2; // the instruction that made the call
     now.rax = SYS_prctl;
