@@ -92,12 +92,14 @@ static int find_seen(struct sandboxes *sandboxes, const struct actor *actor, con
 static int tell_ended(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
                       struct error *err)
 {
-    struct sandbox_filter filter = {
-        .owner = actor_filter(actor), .name = name, .states = SANDBOX_OVER, .page.limit = 1};
+    struct sandbox_filter filter = {.owner = actor_filter(actor),
+                                    .name = name,
+                                    .states = SANDBOX_OVER,
+                                    .is_descending = true,
+                                    .page.limit = 1};
     autosandboxes found = {0};
     struct error ignored = {0};
 
-    filter.owner.project = NULL; // which owns nothing
     if (store_sandbox_list(sandboxes->store, &filter, &found, &ignored) == 0 && found.count == 1 &&
         found.rows[0].state != SANDBOX_DELETED && actor_selects(actor, found.rows[0].labels))
         return error_refuse(err, ERROR_NOT_FOUND, "sandbox",
