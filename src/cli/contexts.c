@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #define FILE_MAX ((size_t)1 << 20)
@@ -96,6 +97,24 @@ int contexts_find(const char *name, struct context *out, struct burrow_error *er
 
 // ---- changing it ----
 
+/* One after the other: what is read stays as it is until `*lock` is closed. */
+static int begin_change(int *lock, struct burrow_error *err)
+{
+    autofree char *directory = contexts_dir();
+    struct error error = {0};
+
+    if (!directory)
+        return say_fail(err, BURROW_LOCAL,
+                        "there is no home directory to keep contexts in: set HOME");
+    if (fd_make_dirs(directory, 0700, &error) < 0)
+        return say_fail(err, BURROW_LOCAL, "%s", error.text);
+    *lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0)
+        return say_fail_sys(err, "open '%s'", directory);
+    (void)flock(*lock, LOCK_EX); // some network file systems have none
+    return 0;
+}
+
 struct change {
     const char *name;      // set or removed
     const char *url, *key; // NULL url: removed
@@ -112,17 +131,13 @@ static void write_entry(struct json_writer *json, const char *name, const char *
     json_map_end(json);
 }
 
-static int save(const struct data_document *document, const struct change *change,
+static int save(int directory, const struct data_document *document, const struct change *change,
                 struct burrow_error *err)
 {
-    autofree char *directory = contexts_dir();
     autobuffer text = {0};
     struct json_writer json;
     struct error error = {0};
 
-    if (!directory)
-        return say_fail(err, BURROW_LOCAL,
-                        "there is no home directory to keep contexts in: set HOME");
     json_writer_init(&json, &text);
     json_map_begin(&json);
     say_put_text(&json, "current", change->current);
@@ -139,12 +154,7 @@ static int save(const struct data_document *document, const struct change *chang
     json_map_end(&json);
     if (say_finish(&json, err) < 0)
         return -1;
-    if (fd_make_dirs(directory, 0700, &error) < 0)
-        return say_fail(err, BURROW_LOCAL, "%s", error.text);
-    autofd fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return say_fail_sys(err, "open '%s'", directory);
-    if (fd_replace_file(fd, "contexts.json", text.data, text.length, 0600, &error) < 0)
+    if (fd_replace_file(directory, "contexts.json", text.data, text.length, 0600, &error) < 0)
         return say_fail(err, BURROW_LOCAL, "%s", error.text);
     return 0;
 }
@@ -166,13 +176,14 @@ static int add(struct invocation *invocation, struct burrow_error *err)
 {
     const char *name = invocation->operands[0], *url = invocation->operands[1];
     autoptr(data_document) document = NULL;
+    autofd lock = -1;
     const struct burrow_options options = {.url = url};
     struct burrow_client *probe = NULL;
 
     if (check_name(name, err) < 0 || burrow_open(&options, &probe, err) < 0)
         return -1;
     burrow_close(probe);
-    if (load(&document, err) < 0)
+    if (begin_change(&lock, err) < 0 || load(&document, err) < 0)
         return -1;
     const char *current = document ? text_of(document->root, "current") : NULL;
     const struct data_value *known = document ? value_get(document->root, "contexts") : NULL;
@@ -180,7 +191,7 @@ static int add(struct invocation *invocation, struct burrow_error *err)
         current = name; // the first of all
     const char *key = invocation->api_key ? invocation->api_key : getenv("BURROW_API_KEY");
     const struct change change = {name, url, key && *key ? key : NULL, current};
-    if (save(document, &change, err) < 0)
+    if (save(lock, document, &change, err) < 0)
         return -1;
     if (invocation->is_json)
         return say_json("{\"ok\":true}", err);
@@ -194,8 +205,9 @@ static int use(struct invocation *invocation, struct burrow_error *err)
 {
     const char *name = invocation_operand(invocation, 0);
     autoptr(data_document) document = NULL;
+    autofd lock = -1;
 
-    if (load(&document, err) < 0)
+    if (begin_change(&lock, err) < 0 || load(&document, err) < 0)
         return -1;
     if (name && strcmp(name, "local") != 0 && !find(document, name))
         return say_fail(err, BURROW_NOT_FOUND,
@@ -203,7 +215,7 @@ static int use(struct invocation *invocation, struct burrow_error *err)
                         name);
     bool is_local = name && strcmp(name, "local") == 0 && !find(document, name);
     const struct change change = {.current = is_local ? NULL : name};
-    if (save(document, &change, err) < 0)
+    if (save(lock, document, &change, err) < 0)
         return -1;
     if (invocation->is_json)
         return say_json("{\"ok\":true}", err);
@@ -215,15 +227,16 @@ static int drop(struct invocation *invocation, struct burrow_error *err)
 {
     const char *name = invocation->operands[0];
     autoptr(data_document) document = NULL;
+    autofd lock = -1;
 
-    if (load(&document, err) < 0)
+    if (begin_change(&lock, err) < 0 || load(&document, err) < 0)
         return -1;
     if (!find(document, name))
         return say_fail(err, BURROW_NOT_FOUND, "there is no context '%s'", name);
     const char *current = text_of(document->root, "current");
     const struct change change = {
         .name = name, .current = current && strcmp(current, name) != 0 ? current : NULL};
-    if (save(document, &change, err) < 0)
+    if (save(lock, document, &change, err) < 0)
         return -1;
     if (invocation->is_json)
         return say_json("{\"ok\":true}", err);

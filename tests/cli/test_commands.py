@@ -739,6 +739,14 @@ def test_contexts_urls_and_keys(server, tmp_path):
     assert "contexts.json" in burrow.error("list", code=1)
 
 
+def test_contexts_that_are_added_at_once_are_all_kept(tmp_path):
+    burrow = Cli(tmp_path / "home", BURROW_DATA=str(tmp_path / "nowhere"))
+    names = [f"c{number}" for number in range(40)]
+    adding = [subprocess.Popen([BURROW, "context", "add", name, "http://127.0.0.1:1"], env=burrow.environment, stdout=subprocess.DEVNULL) for name in names]
+    assert [one.wait(PATIENCE) for one in adding] == [0] * len(names)
+    assert sorted(item["name"] for item in burrow.json("context", "ls")) == sorted(names)
+
+
 def test_which_server_is_asked_first(tmp_path):
     """Each place has another address where nobody is."""
     plain = Cli(tmp_path / "home", BURROW_DATA=str(tmp_path / "nowhere"))
