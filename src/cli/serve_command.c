@@ -70,9 +70,9 @@ static void tell_which_server(void)
     struct burrow_error ignored;
 
     if (variable && *variable)
-        say_note("keys are those of the server on this machine, not of BURROW_URL");
+        say_note("keys are those of the server on this machine; commands go to BURROW_URL");
     else if (contexts_find(NULL, &context, &ignored) > 0)
-        say_note("keys are those of the server on this machine, not of the context '%s' in use",
+        say_note("keys are those of the server on this machine; commands go to the context '%s'",
                  context.name);
 }
 

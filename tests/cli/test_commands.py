@@ -771,8 +771,8 @@ def test_another_server_is_not_switched_to_by_itself(tmp_path, server):
     assert "in use" not in plain.text("context", "add", "second", "http://127.0.0.1:3")
     plain("list")
     plain("context", "use", "second")
-    assert "not of the context 'second'" in plain("key", "list", "--data", server.data).stderr.decode()
-    assert "not of BURROW_URL" in Cli(tmp_path / "home", BURROW_URL="http://127.0.0.1:4")("key", "list", "--data", server.data).stderr.decode()
+    assert "commands go to the context 'second'" in plain("key", "list", "--data", server.data).stderr.decode()
+    assert "commands go to BURROW_URL" in Cli(tmp_path / "home", BURROW_URL="http://127.0.0.1:4")("key", "list", "--data", server.data).stderr.decode()
 
 
 def end_process(pid):
