@@ -27,9 +27,13 @@ static const struct {
     {1016, false}, // in pixels
     {2004, false}, // pastes are bracketed
     {2026, false}, // draws nothing until it is over
+    {2031, false}, // tells when colours are chosen
+    {2048, false}, // tells its size
+    {69, false},   // margins left and right
     {47, false},   // the alternate screen
     {1047, false}, {1049, false},
 };
+#define ALTERNATE_SCREENS 3 // at the end of them
 
 /* From and to: numbers that begin a style; `end`: the one that ends it. */
 static const struct {
@@ -82,16 +86,26 @@ static void take_styles(struct screen_modes *modes, const struct escape_sequence
     }
 }
 
-static void take_pushes(struct screen_modes *modes, const struct escape_sequence *sequence)
+static bool is_alternate(const struct screen_modes *modes)
 {
-    unsigned numbers[ESCAPE_NUMBERS];
+    return modes->changed >> (ARRAY_SIZE(private_modes) - ALTERNATE_SCREENS);
+}
+
+/* Kitty's keyboard: each screen has a stack of its own. */
+static void take_keys(struct screen_modes *modes, const struct escape_sequence *sequence)
+{
+    unsigned numbers[ESCAPE_NUMBERS], *n_pushed = &modes->n_pushed[is_alternate(modes)];
 
     (void)escape_sequence_numbers(sequence, numbers);
     unsigned popped = numbers[0] ? numbers[0] : 1;
+    if (sequence->prefix == '=' && !is_alternate(modes))
+        modes->has_keys = numbers[0] != 0;
+    if (sequence->prefix == '=')
+        return;
     if (sequence->prefix == '>')
-        modes->n_pushed += modes->n_pushed < PUSHED_MOST;
+        *n_pushed += *n_pushed < PUSHED_MOST;
     else
-        modes->n_pushed -= popped < modes->n_pushed ? popped : modes->n_pushed;
+        *n_pushed -= popped < *n_pushed ? popped : *n_pushed;
 }
 
 static void take_control(struct screen_modes *modes, const struct escape_sequence *sequence)
@@ -111,14 +125,20 @@ static void take_control(struct screen_modes *modes, const struct escape_sequenc
     else if (prefix == '>' && final == 'm' && numbers[0] == 4)
         modes->has_modified_keys = memchr(sequence->text, ';', sequence->length) &&
                                    sequence->text[sequence->length - 1] > '0';
-    else if ((prefix == '>' || prefix == '<') && final == 'u')
-        take_pushes(modes, sequence);
+    else if ((prefix == '>' || prefix == '<' || prefix == '=') && final == 'u')
+        take_keys(modes, sequence);
+    else if (!prefix && final == 'r')
+        modes->has_margins = sequence->length > 0;
+    else if (!prefix && (final == 'h' || final == 'l') && numbers[0] == 4)
+        modes->inserts = final == 'h';
 }
 
 void screen_modes_take(struct screen_modes *modes, const struct escape_sequence *sequence)
 {
     if (sequence->kind == ESCAPE_CONTROL)
         take_control(modes, sequence);
+    if (sequence->kind == ESCAPE_PLAIN && sequence->intermediate == '(')
+        modes->has_charset = sequence->final != 'B';
     if (sequence->kind != ESCAPE_PLAIN || sequence->intermediate)
         return;
     if (sequence->final == '=' || sequence->final == '>')
@@ -127,18 +147,30 @@ void screen_modes_take(struct screen_modes *modes, const struct escape_sequence 
         *modes = (struct screen_modes){0};
 }
 
+static void undo_pushes(unsigned count, struct buffer *to)
+{
+    struct error ignored; // it has no maximum
+
+    if (count)
+        (void)buffer_addf(to, &ignored, "\033[<%uu", count);
+}
+
 void screen_modes_undo(struct screen_modes *modes, struct buffer *to)
 {
+    bool is_there = is_alternate(modes);
     struct error ignored; // it has no maximum
 
     if (modes->has_modified_keys)
         (void)buffer_add_text(to, "\033[>4m", &ignored);
-    if (modes->n_pushed)
-        (void)buffer_addf(to, &ignored, "\033[<%uu", modes->n_pushed);
+    undo_pushes(modes->n_pushed[is_there], to);
     if (modes->has_keypad)
         (void)buffer_add_text(to, "\033>", &ignored);
     if (modes->has_cursor_shape)
         (void)buffer_add_text(to, "\033[0 q", &ignored);
+    if (modes->has_charset)
+        (void)buffer_add_text(to, "\033(B", &ignored);
+    if (modes->inserts)
+        (void)buffer_add_text(to, "\033[4l", &ignored);
     if (modes->styles)
         (void)buffer_add_text(to, "\033[m", &ignored);
     for (size_t i = 0; i < ARRAY_SIZE(private_modes); i++) {
@@ -146,5 +178,11 @@ void screen_modes_undo(struct screen_modes *modes, struct buffer *to)
             (void)buffer_addf(to, &ignored, "\033[?%u%c", private_modes[i].number,
                               private_modes[i].is_usual ? 'h' : 'l');
     }
+    if (is_there)
+        undo_pushes(modes->n_pushed[0], to);
+    if (modes->has_keys)
+        (void)buffer_add_text(to, "\033[=0u", &ignored);
+    if (modes->has_margins) // which moves the cursor
+        (void)buffer_add_text(to, "\0337\033[r\0338", &ignored);
     *modes = (struct screen_modes){0};
 }

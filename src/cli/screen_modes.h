@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 struct screen_modes {
-    uint32_t changed;  // private modes, by their row in a table
-    uint64_t styles;   // of characters: a bit for each number that ends one
-    unsigned n_pushed; // kitty's states of the keyboard
+    uint32_t changed;     // private modes, by their row in a table
+    uint64_t styles;      // of characters: a bit for each number that ends one
+    unsigned n_pushed[2]; // kitty's states of the keyboard, of the main and of the alternate screen
     bool has_keypad, has_modified_keys, has_cursor_shape;
+    bool has_keys; // kitty's, of the main screen, set without a push
+    bool inserts, has_margins, has_charset;
 };
 
 /* A sequence was shown. */

@@ -26,8 +26,26 @@ TEST(modes_that_are_on_are_switched_off)
     check_undone("\033[?47h", "\033[?47l");
     check_undone("\033[?1047h\033[?1002h\033[?1003h\033[?1004h\033[?1005h\033[?1015h",
                  "\033[?1002l\033[?1003l\033[?1004l\033[?1005l\033[?1015l\033[?1047l");
+    check_undone("\033[?2031h\033[?2048h\033[?69h", "\033[?2031l\033[?2048l\033[?69l");
     check_undone("\xc2\x9b?1049h", "\033[?1049l");
     check_undone("\033[>4;2m\033[>1u\033[>1u\033[3 q", "\033[>4m\033[<2u\033[0 q");
+}
+
+TEST(where_and_how_characters_are_put_is_as_usual_again)
+{
+    check_undone("\0337\033[0;23r\0338", "\0337\033[r\0338"); // as apt has it, for its last line
+    check_undone("\033(0lqk", "\033(B");
+    check_undone("\033[4h", "\033[4l");
+    check_undone("\033[?1049h\033[2;9r", "\033[?1049l\0337\033[r\0338");
+}
+
+TEST(keys_are_as_usual_on_either_screen)
+{
+    check_undone("\033[=5u", "\033[=0u");
+    check_undone("\033[>1u\033[?1049h", "\033[?1049l\033[<1u");
+    check_undone("\033[?1049h\033[>1u\033[>1u", "\033[<2u\033[?1049l");
+    check_undone("\033[>1u\033[?1049h\033[>1u\033[<u", "\033[?1049l\033[<1u");
+    check_undone("\033[?1049h\033[>1u\033[?1049l", "");
 }
 
 TEST(what_is_as_usual_is_left_alone)
@@ -38,6 +56,7 @@ TEST(what_is_as_usual_is_left_alone)
     check_undone("\033[?1049l\033[?25h\033[?7h", "");
     check_undone("\033[?1049h\033[1;31m\033[?25l\033c", "");
     check_undone("\033[>4;2m\033[>4m\033[>1u\033[<u\033[2 q\033[0 q", "");
+    check_undone("\033[2;9r\033[r\033(0\033(B\033[4h\033[4l\033[=1u\033[=0u", "");
     check_undone("\033[?9999h\033[20h\033[?1049$p", "");
 }
 
