@@ -76,7 +76,7 @@ struct attached {
 
 static int send_input(struct attached *attached, struct burrow_error *err)
 {
-    char from[PIECE], to[PIECE + DETACH_KEYS_MOST];
+    char from[PIECE], to[PIECE + DETACH_KEYS_HELD];
     ssize_t n = read(STDIN_FILENO, from, sizeof from);
 
     if (n < 0)
@@ -96,7 +96,7 @@ static int send_input(struct attached *attached, struct burrow_error *err)
 /* Who typed the first of the keys that leave and no other meant it for the program. */
 static int hand_held_on(struct attached *attached, struct burrow_error *err)
 {
-    char held[DETACH_KEYS_MOST];
+    char held[DETACH_KEYS_HELD];
 
     if (!attached->keys.n_held || attached->has_left ||
         clock_monotonic_ms() < attached->held_until_ms)

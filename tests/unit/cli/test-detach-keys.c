@@ -11,7 +11,7 @@ static bool check_taken(const struct detach_keys *keys, const char *typed, const
 
     for (unsigned one = 0; one < 2; one++) {
         struct detach_keys now = *keys;
-        char to[200];
+        char to[2 * DETACH_KEYS_HELD];
         size_t used = 0, length = strlen(typed), step = one ? 1 : length;
         for (size_t at = 0; at < length && !has_left[one]; at += step) {
             size_t got = 0;
@@ -48,7 +48,7 @@ TEST(the_usual_keys_leave)
 
 TEST(a_key_that_may_be_the_first_is_held_until_it_is_handed_on)
 {
-    char to[DETACH_KEYS_MOST + 1];
+    char to[DETACH_KEYS_HELD];
     struct detach_keys keys = usual();
     size_t length = 1;
 
@@ -68,6 +68,37 @@ TEST(keys_that_repeat_are_found_behind_a_false_beginning)
     CHECK(check_taken(&keys, "aaab", "a"));
     CHECK(check_taken(&keys, "aacaab", "aac"));
     CHECK(!check_taken(&keys, "aaca", "aaca"));
+}
+
+/* In one piece, as terminals send them. */
+static bool check_spelled(const char *typed, const char *want)
+{
+    struct detach_keys keys = usual();
+    char to[2 * DETACH_KEYS_HELD];
+    size_t used;
+    bool has_left = detach_keys_take(&keys, typed, strlen(typed), to, &used);
+
+    if (!has_left)
+        used += detach_keys_hand_on(&keys, to + used);
+    to[used] = '\0';
+    CHECK_STR(to, want);
+    return has_left;
+}
+
+TEST(keys_leave_however_a_terminal_spells_them)
+{
+    CHECK(check_spelled("ls\033[112;5u\033[113;5ulost", "ls"));
+    CHECK(check_spelled("\033[27;5;112~\033[27;5;113~", ""));
+    CHECK(check_spelled("\020\033[113;5u", ""));
+    CHECK(check_spelled("\033[112:80;133:1u\033[112;133:3u\033[113;197u",
+                        "")); // with locks, and released
+    CHECK(
+        check_spelled("\033[112;5u\033[57442;1:3u\033[57442;5u\033[113;5u", "")); // and Ctrl again
+    CHECK(!check_spelled("\033[112;5u\033[112;5:3ux", "\033[112;5u\033[112;5:3ux"));
+    CHECK(!check_spelled("\033[112;5ux\033[113;5u", "\033[112;5ux\033[113;5u"));
+    CHECK(!check_spelled("\033[112;6u\033[113;5u", "\033[112;6u\033[113;5u"));
+    CHECK(!check_spelled("\033[112;3u\033[3~\033[27;5~\033[", "\033[112;3u\033[3~\033[27;5~\033["));
+    CHECK(check_spelled("\033[112;5u\033[112;5u\033[113;5u", "\033[112;5u"));
 }
 
 static void check_read(const char *text, const char *keys, const char *name)
