@@ -3,6 +3,7 @@
 #include "cli/listing.h"
 
 #include "base/auto.h"
+#include "base/base64.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -18,6 +19,20 @@ const char *value_text(const struct burrow_value *map, const char *path)
     const char *text = burrow_text(burrow_get(map, path));
 
     return text ? text : "";
+}
+
+char *value_bytes(const struct burrow_value *map, const char *member, const char *in_base64)
+{
+    const struct burrow_value *odd = burrow_get(map, in_base64);
+    const size_t length = burrow_text_length(odd);
+    size_t bad;
+
+    if (!odd || !burrow_text(odd))
+        return xstrdup(value_text(map, member));
+    char *name = xcalloc(1, base64_room(length) + 1);
+    if (base64_decode(burrow_text(odd), length, name, &bad) < 0)
+        *name = '\0';
+    return name;
 }
 
 // ---- pages ----

@@ -15,6 +15,8 @@ static inline void burrow_answer_freep(struct burrow_answer **answer)
 
 /* "" where there is none. */
 const char *value_text(const struct burrow_value *map, const char *path);
+/* A member that is a name, which has its bytes in another where they are not UTF-8; the caller frees it. */
+char *value_bytes(const struct burrow_value *map, const char *member, const char *in_base64);
 
 /* Items of pages, which live as long as this does. */
 struct items {

@@ -3,7 +3,6 @@
 #include "cli/remote_tree.h"
 
 #include "base/auto.h"
-#include "base/base64.h"
 #include "base/mem.h"
 #include "cli/listing.h"
 #include "cli/local_tree.h"
@@ -240,26 +239,11 @@ static bool is_gone(const struct burrow_error *err)
     return err->status == 404 && !strstr(err->code, "sandbox");
 }
 
-/* A member that is a name, which has its bytes in another where they are not UTF-8; the caller frees it. */
-static char *bytes_of(const struct burrow_value *item, const char *member, const char *in_base64)
-{
-    const struct burrow_value *odd = burrow_get(item, in_base64);
-    const size_t length = burrow_text_length(odd);
-    size_t bad;
-
-    if (!odd || !burrow_text(odd))
-        return xstrdup(value_text(item, member));
-    char *name = xcalloc(1, base64_room(length) + 1);
-    if (base64_decode(burrow_text(odd), length, name, &bad) < 0)
-        *name = '\0';
-    return name;
-}
-
 static int take_entry(void *context, const struct burrow_value *item, struct burrow_error *err)
 {
     struct taking *taking = context;
     const char *kind = value_text(item, "kind");
-    autofree char *name = bytes_of(item, "path", "pathBase64");
+    autofree char *name = value_bytes(item, "path", "pathBase64");
     unsigned mode = (unsigned)strtoul(value_text(item, "mode"), NULL, 8);
     int result = 0;
 
@@ -275,7 +259,7 @@ static int take_entry(void *context, const struct burrow_value *item, struct bur
     } else if (strcmp(kind, "file") == 0) {
         result = take_file(taking, name, mode, err);
     } else if (strcmp(kind, "link") == 0) {
-        autofree char *target = bytes_of(item, "target", "targetBase64");
+        autofree char *target = value_bytes(item, "target", "targetBase64");
         result = entry_make_link(taking->maker, name, target, err);
     } else {
         entry_refuse(taking->maker);
