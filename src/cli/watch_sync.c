@@ -345,13 +345,32 @@ static void leave(struct sync *sync, const struct difference *difference, bool i
     }
 }
 
+/* Whether the side that is to be changed is still as it was seen: a long time may have gone since, and what is new there would be lost; -1. */
+static int is_still(const struct difference *difference, struct sync *sync, bool takes,
+                    struct burrow_error *err)
+{
+    struct tree_entry now;
+
+    if (!takes)
+        return there_is_still(sync, difference->path, difference->was, err);
+    if (local_tree_look(sync->root, difference->path, &now, err) < 0)
+        return -1;
+    return tree_entry_is_same(&now, difference->here);
+}
+
 static int bring(struct sync *sync, struct difference *difference, bool takes,
                  struct burrow_error *err)
 {
     const char *path = difference->path;
     const struct tree_entry *here = difference->here, *theirs = &difference->other->entry;
     uint64_t version = 0;
-    int result = takes ? take_it(sync, path, difference->other, err) : 0;
+    int result = is_still(difference, sync, takes, err);
+
+    if (result == 0)
+        sync_touch(sync, SYNC_THERE, path); // so both sides are looked at again
+    if (result <= 0)
+        return result;
+    result = takes ? take_it(sync, path, difference->other, err) : 0;
 
     if (result > 0 && here->kind == TREE_DIRECTORY && theirs->kind != TREE_NOTHING &&
         difference->other->staged >= 0) {
@@ -387,6 +406,7 @@ static int settle(struct sync *sync, const char *path, const struct tree_entry *
     bool takes = is_theirs && (!is_mine || here->kind == TREE_NOTHING);
     bool is_conflict = is_mine && is_theirs && !takes && theirs->kind != TREE_NOTHING;
     struct tree_entry was = is_theirs || !base ? *theirs : *base; // base may move
+    was.version = theirs->version ? theirs->version : was.version;
     struct difference difference = {path, here, &was, other, is_conflict};
     return bring(sync, &difference, takes, err);
 }

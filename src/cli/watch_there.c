@@ -109,6 +109,27 @@ int there_has(struct sync *sync, const char *path, struct burrow_error *err)
     return ask_there(sync, path, &answer, err) < 0 ? -1 : answer != NULL;
 }
 
+/* What it is, but for a file's content: of that the version alone. A link that leads outside counts as nothing. */
+static void describe(const char *path, const struct burrow_value *value, struct other *other)
+{
+    const char *kind = value_text(value, "kind");
+    const char *mode = burrow_text(burrow_get(value, "mode"));
+    autofree char *target = value_bytes(value, "target", "targetBase64");
+
+    other->entry.mode = mode ? (unsigned)strtoul(mode, NULL, 8) & 0777 : 0644;
+    if (strcmp(kind, "directory") == 0) {
+        other->entry.kind = TREE_DIRECTORY;
+    } else if (strcmp(kind, "link") == 0 && *target && entry_link_stays(path, target)) {
+        other->entry.kind = TREE_LINK;
+        other->entry.mode = 0;
+        take_target(target, other);
+    } else if (strcmp(kind, "file") == 0) {
+        other->entry.kind = TREE_FILE;
+        other->entry.size = (uint64_t)burrow_integer(burrow_get(value, "sizeBytes"), 0);
+        other->entry.version = version_of(value);
+    }
+}
+
 int there_look(struct sync *sync, const char *path, struct other *other, struct burrow_error *err)
 {
     const struct tree_entry *base = local_tree_find(&sync->base, path);
@@ -118,34 +139,41 @@ int there_look(struct sync *sync, const char *path, struct other *other, struct 
         return -1;
     if (!answer)
         return 0;
-    const struct burrow_value *value = burrow_answer_value(answer);
-    const char *kind = burrow_text(burrow_get(value, "kind"));
-    const char *mode = burrow_text(burrow_get(value, "mode"));
-    const char *target = burrow_text(burrow_get(value, "target"));
-    other->entry.mode = mode ? (unsigned)strtoul(mode, NULL, 8) & 0777 : 0644;
-    other->entry.size = (uint64_t)burrow_integer(burrow_get(value, "sizeBytes"), 0);
-    if (kind && strcmp(kind, "directory") == 0) {
-        other->entry.kind = TREE_DIRECTORY;
-    } else if (kind && strcmp(kind, "link") == 0 && target && entry_link_stays(path, target)) {
-        other->entry.kind = TREE_LINK;
-        other->entry.mode = 0;
-        take_target(target, other);
-    } else if (kind && strcmp(kind, "file") == 0) {
-        other->entry.kind = TREE_FILE;
-        other->entry.version = version_of(value);
-        if (is_known(base, &other->entry)) {
-            other->entry = *base;
-            return 0;
-        }
-        int result = take_file(sync, path, other, err);
-        if (result < 0 && err->status == 404) { // it went meanwhile
-            closep(&other->fd);
-            other->entry = (struct tree_entry){0};
-            result = 0;
-        }
-        return result;
+    describe(path, burrow_answer_value(answer), other);
+    if (other->entry.kind != TREE_FILE)
+        return 0;
+    if (is_known(base, &other->entry)) {
+        other->entry = *base;
+        return 0;
     }
-    return 0;
+    int result = take_file(sync, path, other, err);
+    if (result < 0 && err->status == 404) { // it went meanwhile
+        closep(&other->fd);
+        other->entry = (struct tree_entry){0};
+        result = 0;
+    }
+    return result;
+}
+
+int there_is_still(struct sync *sync, const char *path, const struct tree_entry *seen,
+                   struct burrow_error *err)
+{
+    autoclear(other) now = {.fd = -1, .staged = -1};
+    autoanswer answer = NULL;
+
+    if (ask_there(sync, path, &answer, err) < 0)
+        return -1;
+    if (answer)
+        describe(path, burrow_answer_value(answer), &now);
+    if (now.entry.kind == TREE_FILE && seen->kind == TREE_FILE) {
+        if (seen->version)
+            return now.entry.version == seen->version;
+        if (now.entry.size != seen->size)
+            return 0;
+        if (take_file(sync, path, &now, err) < 0)
+            return err->status == 404 ? 0 : -1;
+    }
+    return tree_entry_is_same(&now.entry, seen);
 }
 
 // ---- to the sandbox ----

@@ -19,6 +19,9 @@ void other_clear(struct other *other);
 
 /* What is there now; a file's content comes along, unless it is known. `other` is empty before, and nothing is there where it stays so. */
 int there_look(struct sync *sync, const char *path, struct other *other, struct burrow_error *err);
+/* Whether it is still as it was seen there; -1. */
+int there_is_still(struct sync *sync, const char *path, const struct tree_entry *seen,
+                   struct burrow_error *err);
 /*
  * Makes it there as it is here, in place of what `was` there, which may be NULL; a directory goes only when it is empty. 1, and `err` says so, where
  * something else is in the way. *version: the sandbox's of a file, left alone where that was not sent as it was seen.
