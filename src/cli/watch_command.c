@@ -98,9 +98,10 @@ static int take_record(struct watching *watching, const struct burrow_value *rec
     touch(watching, data, "path");
     touch(watching, data, "from");
     touch(watching, data, "to");
+    bool is_odd = burrow_get(data, "pathBase64") || burrow_get(data, "fromBase64") ||
+                  burrow_get(data, "toBase64");
     // what a directory brought along or took with it is not told
-    if (strcmp(event, "overflow") == 0 || burrow_get(data, "pathBase64") ||
-        (is_tree && strcmp(event, "changed") != 0))
+    if (strcmp(event, "overflow") == 0 || is_odd || (is_tree && strcmp(event, "changed") != 0))
         watching->sync.is_whole[SYNC_THERE] = true;
     return 0;
 }

@@ -340,7 +340,8 @@ static void leave(struct sync *sync, const struct difference *difference, bool i
     if (difference->other->staged < 0) {
         look_at_all(sync);
     } else if (!is_removal && !local_tree_find(&sync->left, path)) {
-        say_note("left alone, something else is in the way: %s", err->text);
+        say_note("left alone%s: %s",
+                 err->kind == BURROW_INVALID ? "" : ", something else is in the way", err->text);
         local_tree_set(&sync->left, &(struct tree_entry){.path = (char *)(uintptr_t)path});
     }
 }

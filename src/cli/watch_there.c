@@ -185,6 +185,15 @@ static bool is_in_the_way(const struct burrow_error *err)
                                                       strcmp(err->code, "already_exists") == 0));
 }
 
+/* Names in JSON are UTF-8: another one would be made there under a name that is not its own. */
+static bool refuse_odd_name(const char *name, struct burrow_error *err)
+{
+    if (utf8_is_valid(name, strlen(name)))
+        return false;
+    (void)say_fail(err, BURROW_INVALID, "the name '%.300s' is not UTF-8", name);
+    return true;
+}
+
 static int send_link(struct sync *sync, const char *path, const char *whole,
                      struct burrow_error *err)
 {
@@ -193,6 +202,8 @@ static int send_link(struct sync *sync, const char *path, const char *whole,
 
     if (local_tree_target(sync->root, path, target, sizeof target) < 0)
         return 0; // it went meanwhile
+    if (refuse_odd_name(whole, err) || refuse_odd_name(target, err))
+        return 1;
     const char *const argv[] = {"ln", "-sfn", "--", target, whole, NULL};
     const struct burrow_command command = {.sandbox = sync->sandbox, .argv = argv};
     if (burrow_run(sync->client, &command, NULL, NULL, &result, err) < 0)
@@ -295,10 +306,8 @@ int there_move(struct sync *sync, const char *path, const char *to, struct burro
     autobuffer text = {0};
     struct json_writer json;
 
-    if (!utf8_is_valid(to_whole, strlen(to_whole))) {
-        (void)say_fail(err, BURROW_INVALID, "the name '%.300s' is not UTF-8", to);
+    if (refuse_odd_name(to_whole, err))
         return 1;
-    }
     json_writer_init(&json, &text);
     json_map_begin(&json);
     json_key(&json, "path");

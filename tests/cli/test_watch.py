@@ -226,6 +226,25 @@ def test_a_file_that_was_sent_is_not_read_again(watch, own):
     one.stop()
 
 
+def test_names_that_are_not_utf8_are_kept_on_both_sides(watch):
+    """Links with such a name or target cannot be made there, which is said."""
+    here, odd = os.fsencode(watch.directory), b"\xe9"
+    (watch.directory / "f").write_text("1")
+    os.symlink(b"f", here + b"/l" + odd)
+    os.symlink(b"f" + odd, here + b"/m")
+    one = watch()
+    one.inside("until [ -e f ]; do sleep 0.01; done; mkdir d; mv f d/$(printf 'g\\351')")
+    until(lambda: os.path.exists(here + b"/d/g" + odd), "what was renamed there to come")
+    one.inside("printf 2 >last")
+    until(lambda: (watch.directory / "last").exists(), "what came behind it to come")
+    assert sorted(os.listdir(here)) == [b"d", b"last", b"l" + odd, b"m"], one.log.read_text()
+    assert os.readlink(here + b"/m") == b"f" + odd
+    assert one.inside("ls").split() == ["d", "last"] and len(re.findall("left alone: the name '.*' is not UTF-8", one.log.read_text())) == 2
+    one.inside("mv d/g* $(printf 'h\\351')")  # which no directory tells of
+    until(lambda: os.path.exists(here + b"/h" + odd), "what was renamed there to come")
+    one.stop()
+
+
 def test_what_cannot_be_watched_is_said(burrow, tmp_path):
     assert "there is no sandbox" in burrow.error("watch", tmp_path, "nobody", "--git", "--ignore", "away", "--limit", "1Mi", "--quiet", code=3)
     assert "absolute path" in burrow.error("watch", tmp_path, "nobody:w", code=2)
