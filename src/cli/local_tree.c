@@ -101,7 +101,8 @@ static int read_entry(int parent, const char *name, struct tree_entry *entry)
 
 struct scan {
     struct local_tree *tree;
-    bool (*leaves_out)(const char *path);
+    bool (*leaves_out)(void *context, const char *path);
+    void *context;
 };
 
 static void add_entry(struct local_tree *tree, struct tree_entry *entry)
@@ -124,7 +125,7 @@ static int scan_name(struct scan *scan, int parent, const char *path, const char
     autofree char *whole = *path ? xasprintf("%s/%s", path, name) : xstrdup(name);
     struct tree_entry entry = {0};
 
-    if (scan->leaves_out && scan->leaves_out(whole)) {
+    if (scan->leaves_out && scan->leaves_out(scan->context, whole)) {
         scan->tree->skipped++;
         return 0;
     }
@@ -176,10 +177,10 @@ static int compare(const void *one, const void *other)
     return strcmp(left->path, right->path);
 }
 
-int local_tree_scan(int root, bool (*leaves_out)(const char *path), struct local_tree *out,
-                    struct burrow_error *err)
+int local_tree_scan(int root, bool (*leaves_out)(void *context, const char *path), void *context,
+                    struct local_tree *out, struct burrow_error *err)
 {
-    struct scan scan = {out, leaves_out};
+    struct scan scan = {out, leaves_out, context};
 
     if (scan_directory(&scan, root, "", 0, err) < 0)
         return -1;

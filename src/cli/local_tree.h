@@ -41,9 +41,9 @@ struct local_tree {
  */
 bool local_tree_is_in_git(const char *path);
 
-/* What is below `root`, an open directory. `leaves_out` (may be NULL): asked with each path. */
-int local_tree_scan(int root, bool (*leaves_out)(const char *path), struct local_tree *out,
-                    struct burrow_error *err);
+/* What is below `root`, an open directory. `leaves_out` (may be NULL): asked with each path; nothing below one is looked at. */
+int local_tree_scan(int root, bool (*leaves_out)(void *context, const char *path), void *context,
+                    struct local_tree *out, struct burrow_error *err);
 void local_tree_clear(struct local_tree *tree);
 /* NULL: there is none. */
 const struct tree_entry *local_tree_find(const struct local_tree *tree, const char *path);

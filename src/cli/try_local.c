@@ -51,7 +51,7 @@ static int begin(struct trial *trial, struct burrow_error *err)
     trial->root = open(directory_of(trial), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (trial->root < 0)
         return say_fail_sys(err, "open the directory '%s'", directory_of(trial));
-    if (local_tree_scan(trial->root, NULL, &trial->before, err) < 0 ||
+    if (local_tree_scan(trial->root, NULL, NULL, &trial->before, err) < 0 ||
         sandbox_options_write(invocation, NULL, &text, err) < 0 ||
         trial_make(trial, "/sandboxes", text.data, &answer, err) < 0)
         return -1;
@@ -127,7 +127,8 @@ static int compare(struct trial *trial, struct burrow_error *err)
     const struct local_tree *before = &trial->before, *after = &trial->after;
     size_t i = 0, j = 0;
 
-    if (take_back(trial, err) < 0 || local_tree_scan(trial->staged, NULL, &trial->after, err) < 0)
+    if (take_back(trial, err) < 0 ||
+        local_tree_scan(trial->staged, NULL, NULL, &trial->after, err) < 0)
         return -1;
     while (i < before->count || j < after->count) {
         const struct tree_entry *old = i < before->count ? &before->entries[i] : NULL;

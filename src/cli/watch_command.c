@@ -73,12 +73,15 @@ static int connect_stream(struct watching *watching, struct burrow_error *err)
     return burrow_stream_next(watching->stream, &record, err) == 1 ? 0 : -1; // "started"
 }
 
-static void touch(struct watching *watching, const struct burrow_value *data, const char *name)
+/* Whether there is one that is not left out. */
+static bool touch(struct watching *watching, const struct burrow_value *data, const char *name)
 {
     const char *path = burrow_text(burrow_get(data, name));
 
-    if (path)
-        sync_touch(&watching->sync, SYNC_THERE, path);
+    if (!path || sync_ignores(&watching->sync, path))
+        return false;
+    sync_touch(&watching->sync, SYNC_THERE, path);
+    return true;
 }
 
 static int take_record(struct watching *watching, const struct burrow_value *record,
@@ -95,13 +98,14 @@ static int take_record(struct watching *watching, const struct burrow_value *rec
         const char *why = burrow_text(burrow_get(data, "detail"));
         return say_fail(err, BURROW_BROKEN, "%s", why ? why : "the sandbox's directory is gone");
     }
-    touch(watching, data, "path");
-    touch(watching, data, "from");
-    touch(watching, data, "to");
+    bool is_ours = touch(watching, data, "path");
+    is_ours |= touch(watching, data, "from");
+    is_ours |= touch(watching, data, "to");
     bool is_odd = burrow_get(data, "pathBase64") || burrow_get(data, "fromBase64") ||
                   burrow_get(data, "toBase64");
     // what a directory brought along or took with it is not told
-    if (strcmp(event, "overflow") == 0 || is_odd || (is_tree && strcmp(event, "changed") != 0))
+    if (strcmp(event, "overflow") == 0 || is_odd ||
+        (is_ours && is_tree && strcmp(event, "changed") != 0))
         watching->sync.is_whole[SYNC_THERE] = true;
     return 0;
 }

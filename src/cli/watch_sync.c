@@ -28,26 +28,32 @@ void sync_clear(struct sync *sync)
     local_tree_clear(&sync->dirty[SYNC_THERE]);
 }
 
-/* Patterns: by any part of the path, or the whole of it. */
+/* By its name or all of its path; or it is one of ours, for a moment. */
+static bool is_left_out(const struct sync *sync, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+    for (size_t i = 0; i < sync->ignore->count; i++) {
+        if (fnmatch(sync->ignore->items[i], path, FNM_PATHNAME) == 0 ||
+            fnmatch(sync->ignore->items[i], name, 0) == 0)
+            return true;
+    }
+    return strncmp(name, ".burrow-", 8) == 0;
+}
+
 bool sync_ignores(const struct sync *sync, const char *path)
 {
     autofree char *copy = xstrdup(path);
 
     if (!sync->has_git && local_tree_is_in_git(path))
         return true;
-    for (size_t i = 0; i < sync->ignore->count; i++) {
-        const char *pattern = sync->ignore->items[i];
-        if (fnmatch(pattern, path, FNM_PATHNAME) == 0)
+    for (char *slash = strchr(copy, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (is_left_out(sync, copy)) // and so is all below it
             return true;
-        (void)snprintf(copy, strlen(path) + 1, "%s", path);
-        char *rest = NULL;
-        for (char *part = strtok_r(copy, "/", &rest); part; part = strtok_r(NULL, "/", &rest)) {
-            if (fnmatch(pattern, part, 0) == 0)
-                return true;
-        }
+        *slash = '/';
     }
-    const char *name = strrchr(path, '/');
-    return strncmp(name ? name + 1 : path, ".burrow-", 8) == 0; // ours, for a moment
+    return is_left_out(sync, path);
 }
 
 /* Whether something was left alone at the path or below it. */
@@ -554,7 +560,7 @@ static void list_paths(struct sync *sync, struct sides *sides)
     for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
         for (size_t j = 0; j < trees[i]->count; j++) {
             char *path = trees[i]->entries[j].path;
-            if (!sync_ignores(sync, path) && !is_listed(sides, path))
+            if (!is_listed(sides, path))
                 local_tree_set(is_going(sync, sides, path) ? &sides->going : &sides->coming,
                                &(struct tree_entry){.path = path});
         }
@@ -596,6 +602,11 @@ static int settle_trees(struct sync *sync, struct sides *sides, struct burrow_er
     return result;
 }
 
+static bool leaves_out(void *context, const char *path)
+{
+    return sync_ignores(context, path);
+}
+
 static int settle_all(struct sync *sync, struct burrow_error *err)
 {
     const char *top = getenv("TMPDIR");
@@ -610,11 +621,11 @@ static int settle_all(struct sync *sync, struct burrow_error *err)
     sides.staged = staged;
     int result = staged < 0 ? say_fail_sys(err, "open '%s'", place) : stage(sync, staged, err);
     if (result == 0)
-        result = local_tree_scan(staged, NULL, &other, err);
+        result = local_tree_scan(staged, leaves_out, sync, &other, err);
     if (result == 0)
         result = check_names(other.names, err);
     if (result == 0)
-        result = local_tree_scan(sync->root, NULL, &here, err);
+        result = local_tree_scan(sync->root, leaves_out, sync, &here, err);
     if (result == 0)
         result = settle_trees(sync, &sides, err);
     local_tree_clear(&here);

@@ -138,3 +138,21 @@ def test_what_changes_there_meanwhile_is_not_written_over(start):
     assert (here / "z.sandbox-conflict").exists() and (here / "z.sandbox-conflict").read_text() == "theirs", start.log()
     assert sandbox.files["z"] == b"mine" and (here / "z").read_text() == "mine"
     end(process)
+
+
+def test_what_is_left_out_is_not_looked_into(start):
+    """However deep it is, and whatever happens in it there."""
+    here = start.here
+    (here / "/".join(["deep"] + ["d"] * 600)).mkdir(parents=True)
+    sandbox = Sandbox(here, f="1")
+    process = start(sandbox, "-i", "deep", "-i", "modules")
+    until(lambda: process.poll() is not None or (here / "f").exists(), "what is there to come")
+    for number in range(3):
+        sandbox.tell("created", path=f"modules/{number}", kind="directory")
+        sandbox.tell("moved", **{"from": f"modules/{number}", "to": f"deep/{number}", "kind": "directory"})
+    sandbox.files["g"] = b"2"
+    sandbox.tell("created", path="g", kind="file")
+    until(lambda: process.poll() is not None or (here / "g").exists(), "what is beside it to come")
+    assert process.poll() is None, start.log()
+    assert sandbox.count("GET archive") == 1
+    end(process)
