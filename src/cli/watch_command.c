@@ -30,10 +30,11 @@ struct watching {
     struct watch_local *local;
     struct burrow_stream *stream; // what happens there; NULL: not connected
     bool is_over;
-    bool is_lost;          // and it was said
-    uint64_t due_since_ms; // 0: nothing is due
-    uint64_t again_at_ms;  // when what changed while it was read is looked at; 0: nothing did
-    uint64_t n_told;       // changes until it was said last that both are in step
+    bool is_lost;           // and it was said
+    uint64_t connect_at_ms; // not before
+    uint64_t due_since_ms;  // 0: nothing is due
+    uint64_t again_at_ms;   // when what changed while it was read is looked at; 0: nothing did
+    uint64_t n_told;        // changes until it was said last that both are in step
 };
 
 static void watching_clear(struct watching *watching)
@@ -60,6 +61,11 @@ static void on_path(void *context, const char *path)
 
 // ---- the sandbox's stream ----
 
+static int fail_ended(struct burrow_error *err)
+{
+    return say_fail(err, BURROW_BROKEN, "the server ended the connection");
+}
+
 static int connect_stream(struct watching *watching, struct burrow_error *err)
 {
     const struct sync *sync = &watching->sync;
@@ -70,7 +76,8 @@ static int connect_stream(struct watching *watching, struct burrow_error *err)
     if (burrow_stream_open(sync->client, "GET", path, "application/x-ndjson", NULL,
                            &watching->stream, err) < 0)
         return -1;
-    return burrow_stream_next(watching->stream, &record, err) == 1 ? 0 : -1; // "started"
+    int got = burrow_stream_next(watching->stream, &record, err); // "started"
+    return got == 0 ? fail_ended(err) : got == 1 ? 0 : -1;
 }
 
 /* Whether there is one that is not left out. */
@@ -121,7 +128,7 @@ static int read_stream(struct watching *watching, struct burrow_error *err)
             return -1;
     }
     if (got == 0)
-        return say_fail(err, BURROW_BROKEN, "the server ended the connection");
+        return fail_ended(err);
     return got < 0 ? -1 : 0;
 }
 
@@ -139,6 +146,7 @@ static int lose(struct watching *watching, struct burrow_error *err)
     if (!watching->is_lost)
         say_note("%s; trying again", err->text);
     watching->is_lost = true;
+    watching->connect_at_ms = clock_monotonic_ms() + AGAIN_MS;
     burrow_stream_close(take(watching->stream));
     return 0;
 }
@@ -208,7 +216,7 @@ static int time_to_wait(const struct watching *watching, bool is_due, uint64_t n
     if (is_due)
         return CALM_MS;
     if (!watching->stream)
-        return AGAIN_MS;
+        return watching->connect_at_ms > now ? (int)(watching->connect_at_ms - now) : 0;
     return watching->again_at_ms ? (int)(watching->again_at_ms - now) : -1;
 }
 
@@ -217,7 +225,8 @@ static int step(struct watching *watching, struct burrow_error *err)
 {
     bool has_events = false;
 
-    if (!watching->stream && reconnect(watching, err) < 0)
+    bool is_time = clock_monotonic_ms() >= watching->connect_at_ms;
+    if (!watching->stream && is_time && reconnect(watching, err) < 0)
         return -1;
     uint64_t now = clock_monotonic_ms();
     look_again(watching, now);

@@ -7,6 +7,7 @@ import queue
 import signal
 import subprocess
 import tarfile
+import time
 import urllib.parse
 
 import pytest
@@ -155,4 +156,26 @@ def test_what_is_left_out_is_not_looked_into(start):
     until(lambda: process.poll() is not None or (here / "g").exists(), "what is beside it to come")
     assert process.poll() is None, start.log()
     assert sandbox.count("GET archive") == 1
+    end(process)
+
+
+def test_a_server_that_cannot_now_is_asked_again_after_a_while(start):
+    sandbox, at = Sandbox(start.here), []
+
+    def refuse():
+        at.append(time.monotonic())
+        return http(b'{"code": "restarting", "detail": "not now"}', status="503 Service Unavailable", type="application/problem+json") if len(at) < 4 else None
+    sandbox.on_archive = refuse
+    process = start(sandbox)
+    until(lambda: len(at) == 4, "it to be asked again")
+    assert at[3] - at[0] >= 2.9
+    end(process)
+
+
+def test_a_stream_that_ends_at_once_is_opened_again(start):
+    sandbox = Sandbox(start.here, f="1")
+    sandbox.streams.append(http(b"", type="application/x-ndjson"))
+    process = start(sandbox)
+    until(lambda: process.poll() is not None or (start.here / "f").exists(), "what is there to come")
+    assert process.poll() is None and "the server ended the connection; trying again" in start.log(), start.log()
     end(process)
