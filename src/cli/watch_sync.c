@@ -136,12 +136,17 @@ static int check_names(uint64_t names, struct burrow_error *err)
                     (int)(SYNC_MOST_NAMES >> 20));
 }
 
+/* With what it takes the place of gone. */
 static int check_room(const struct sync *sync, const struct tree_entry *entry, const char *path,
                       struct burrow_error *err)
 {
-    if (sync->base.bytes + entry->size > sync->most_bytes)
+    const struct tree_entry *before = local_tree_find(&sync->base, path);
+
+    if (sync->base.bytes - (before ? before->size : 0) + entry->size > sync->most_bytes)
         return say_fail(err, BURROW_LIMIT,
                         "the sandbox's files have become more than --limit allows");
+    if (before)
+        return 0;
     if (sync->base.count >= SYNC_MOST_ENTRIES)
         return say_fail(err, BURROW_LIMIT, "the sandbox has more than %d files", SYNC_MOST_ENTRIES);
     return check_names(sync->base.names + strlen(path), err);

@@ -179,3 +179,14 @@ def test_a_stream_that_ends_at_once_is_opened_again(start):
     until(lambda: process.poll() is not None or (start.here / "f").exists(), "what is there to come")
     assert process.poll() is None and "the server ended the connection; trying again" in start.log(), start.log()
     end(process)
+
+
+def test_what_takes_the_place_of_a_file_counts_once(start):
+    sandbox = Sandbox(start.here, f="1" * 600)
+    process = start(sandbox, "--limit", "1000")
+    for text in ("2" * 600, "3" * 900, "4" * 1001):
+        until(lambda: process.poll() is not None or (start.here / "f").exists() and (start.here / "f").read_bytes() == sandbox.files["f"], "it to come")
+        assert process.poll() is None, start.log()
+        sandbox.files["f"] = text.encode()
+        sandbox.tell("changed", path="f", kind="file")
+    assert process.wait(PATIENCE) == 7 and "--limit" in start.log()
