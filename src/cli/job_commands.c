@@ -293,11 +293,12 @@ static int follow(struct invocation *invocation, const char *path, struct printe
 {
     bool is_cut = false;
 
-    if (read_records(invocation, path, on_printed, printer, &is_cut, err) < 0)
+    if (read_records(invocation, path, on_printed, printer, &is_cut, err) < 0 ||
+        print_tail(printer, err) < 0)
         return -1;
     if (is_cut)
         say_note(SAY_CUT);
-    return print_tail(printer, err);
+    return 0;
 }
 
 #define WAIT_MS "30000" // the server waits for a minute at most

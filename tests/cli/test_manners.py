@@ -150,6 +150,8 @@ def test_output_that_the_server_does_not_keep_is_said_to_be_cut(burrow, work):
     burrow("wait", job["id"])
     done = burrow("logs", job["id"])
     assert len(done.stdout) < 300000 and b"cut" in done.stderr, done.stderr
+    told = subprocess.run([BURROW, "logs", job["id"], "--tail", "1"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=burrow.environment, check=True).stdout
+    assert told.startswith(b"xxx"), told[:200]  # what is said to be above is above
     told = burrow.json("exec", work, "--", "sh", "-c", "head -c 300000 /dev/zero | tr '\\0' x")
     assert (len(told["stdout"]) == 300000) != told.get("stdoutTruncated", False)
     for words in (["exec", work], ["run"]):
