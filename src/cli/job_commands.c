@@ -184,10 +184,14 @@ static int write_out(int fd, const char *data, size_t length, struct burrow_erro
     return 0;
 }
 
-/* Where output goes: all of it, or of what there was (`past` bytes) the last lines alone. */
+/*
+ * Where output goes: all of it, or of what there was the last lines alone. Of an execution that is so much of either side; of a sandbox so much
+ * of all, since its log has many executions.
+ */
 struct printer {
-    bool has_tail;
-    uint64_t past; // bytes that are still to come of what there was
+    bool has_tail, is_log;
+    uint64_t until[2]; // bytes of what there was; a log's are the first
+    uint64_t told[2];  // that have come
     struct last_lines lines;
     struct burrow_error *err;
 };
@@ -211,19 +215,33 @@ static int print_tail(struct printer *printer, struct burrow_error *err)
     return last_lines_give(&printer->lines, on_line, printer);
 }
 
-static int print_bytes(struct printer *printer, unsigned side, const char *data, size_t length,
-                       struct burrow_error *err)
+/* What there was is all there, with this piece of it; how much of the piece is behind it. */
+static bool is_past(struct printer *printer, unsigned side, uint64_t at, size_t length,
+                    size_t *rest)
 {
+    unsigned place = printer->is_log ? 0 : side;
+    uint64_t end = (printer->is_log ? printer->told[0] : at) + length;
+    uint64_t until = printer->until[place];
+
+    printer->told[place] = end;
+    *rest = end <= until ? 0 : end - until < length ? (size_t)(end - until) : length;
+    return printer->told[0] >= printer->until[0] && printer->told[1] >= printer->until[1];
+}
+
+/* `at`: in its side, where that is of one execution. */
+static int print_bytes(struct printer *printer, unsigned side, uint64_t at, const char *data,
+                       size_t length, struct burrow_error *err)
+{
+    size_t rest = length;
+
     if (printer->has_tail) {
-        size_t past = length < printer->past ? length : (size_t)printer->past;
-        last_lines_add(&printer->lines, side, data, past);
-        printer->past -= past;
-        data += past;
-        length -= past;
-        if (printer->past == 0 && print_tail(printer, err) < 0)
+        bool is_tail_over = is_past(printer, side, at, length, &rest);
+        rest = is_tail_over ? rest : 0; // else what is new is of the last lines too
+        last_lines_add(&printer->lines, side, data, length - rest);
+        if (is_tail_over && print_tail(printer, err) < 0)
             return -1;
     }
-    return write_out(side ? STDERR_FILENO : STDOUT_FILENO, data, length, err);
+    return write_out(side ? STDERR_FILENO : STDOUT_FILENO, data + length - rest, rest, err);
 }
 
 /* As it is: what a command wrote goes to standard output and standard error, which the user may have sent anywhere. */
@@ -232,35 +250,33 @@ static int print_piece(struct printer *printer, const struct burrow_value *data,
 {
     const struct burrow_value *text = burrow_get(data, "text");
     const struct burrow_value *base64 = burrow_get(data, "textBase64");
+    uint64_t at = (uint64_t)burrow_integer(burrow_get(data, "offset"), 0);
     unsigned number = strcmp(side, "stderr") == 0;
     size_t bad, length;
 
-    if (text && print_bytes(printer, number, burrow_text(text), burrow_text_length(text), err) < 0)
+    if (text &&
+        print_bytes(printer, number, at, burrow_text(text), burrow_text_length(text), err) < 0)
         return -1;
     if (!base64)
         return 0;
     length = burrow_text_length(base64);
     autofree char *bytes = xcalloc(1, base64_room(length) + 1);
     ssize_t got = base64_decode(burrow_text(base64), length, bytes, &bad);
-    return got > 0 ? print_bytes(printer, number, bytes, (size_t)got, err) : 0;
+    return got > 0 ? print_bytes(printer, number, at, bytes, (size_t)got, err) : 0;
 }
 
-static void want_tail(struct printer *printer, const struct invocation *invocation, uint64_t past)
+static void want_tail(struct printer *printer, const struct invocation *invocation)
 {
-    printer->has_tail = invocation->tail >= 0 && past > 0;
+    printer->has_tail = invocation->tail >= 0 && (printer->until[0] || printer->until[1]);
     printer->lines.most = printer->has_tail ? (uint64_t)invocation->tail : 0;
-    printer->past = past;
 }
 
-typedef int on_output(void *context, const struct burrow_value *data, const char *side,
-                      struct burrow_error *err);
-
-/* All records of output up to the end of the execution, or of what was asked for; *is_cut: not all was kept. */
-static int read_records(struct invocation *invocation, const char *path, on_output *fn,
-                        void *context, bool *is_cut, struct burrow_error *err)
+static int follow(struct invocation *invocation, const char *path, struct printer *printer,
+                  struct burrow_error *err)
 {
     struct burrow_stream *stream = NULL;
     const struct burrow_value *record;
+    bool is_cut = false;
     int got = 1, result = 0;
 
     burrow_set_timeout(invocation->client, -1);
@@ -272,29 +288,14 @@ static int read_records(struct invocation *invocation, const char *path, on_outp
         const struct burrow_value *data = burrow_get(record, "data");
         const char *side = *value_text(data, "stream") ? value_text(data, "stream") : event;
         if (strcmp(event, "exit") == 0) {
-            *is_cut = burrow_truth(burrow_get(data, "outputLost"));
+            is_cut = burrow_truth(burrow_get(data, "outputLost"));
             break;
         }
         if (strcmp(side, "stdout") == 0 || strcmp(side, "stderr") == 0)
-            result = fn(context, data, side, err);
+            result = print_piece(printer, data, side, err);
     }
     burrow_stream_close(stream);
-    return result < 0 || got < 0 ? -1 : 0;
-}
-
-static int on_printed(void *context, const struct burrow_value *data, const char *side,
-                      struct burrow_error *err)
-{
-    return print_piece(context, data, side, err);
-}
-
-static int follow(struct invocation *invocation, const char *path, struct printer *printer,
-                  struct burrow_error *err)
-{
-    bool is_cut = false;
-
-    if (read_records(invocation, path, on_printed, printer, &is_cut, err) < 0 ||
-        print_tail(printer, err) < 0)
+    if (result < 0 || got < 0 || print_tail(printer, err) < 0)
         return -1;
     if (is_cut)
         say_note(SAY_CUT);
@@ -324,52 +325,56 @@ static int refuse_tail(struct burrow_error *err)
     return say_fail(err, BURROW_INVALID, "--tail is of lines, and --json has none: leave one out");
 }
 
-static int count_piece(void *context, const struct burrow_value *item, struct burrow_error *err)
+/* How much it has written by now on one side. */
+static int count_side(struct invocation *invocation, const char *id, const char *side,
+                      uint64_t *bytes, struct burrow_error *err)
 {
-    const struct burrow_value *base64 = burrow_get(item, "textBase64");
-    size_t length = burrow_text_length(base64);
-    uint64_t *bytes = context;
+    autofree char *path = burrow_path("/executions/%s/output?length=1&stream=%s", id, side, NULL);
+    struct burrow_stream *stream = NULL;
 
-    (void)err;
-    *bytes += burrow_text_length(burrow_get(item, "text")) + length / 4 * 3;
-    for (; length && burrow_text(base64)[length - 1] == '='; length--)
-        --*bytes;
+    if (burrow_stream_open(invocation->client, "GET", path, NULL, NULL, &stream, err) < 0)
+        return err->status == 409 || err->status == 410
+                   ? 0
+                   : -1; // it waits for its turn, or that is gone
+    const char *size = burrow_stream_header(stream, "Output-Bytes");
+    *bytes = size ? strtoull(size, NULL, 10) : 0;
+    burrow_stream_close(stream);
     return 0;
 }
 
-static int on_counted(void *context, const struct burrow_value *data, const char *side,
-                      struct burrow_error *err)
-{
-    (void)side;
-    return count_piece(context, data, err);
-}
-
-/* How much it has written by now. */
-static int count_output(struct invocation *invocation, const char *id, uint64_t *bytes,
+/* Both may be one, which is told as stdout. */
+static int count_output(struct invocation *invocation, const char *id, uint64_t bytes[2],
                         struct burrow_error *err)
 {
-    autofree char *path = burrow_path("/executions/%s/output?follow=false", id, NULL);
-    bool ignored = false;
+    static const char *const sides[] = {"stdout", "stderr"};
+    autofree char *path = burrow_path("/executions/%s", id, NULL);
+    autoanswer answer = NULL;
 
-    *bytes = 0;
-    return read_records(invocation, path, on_counted, bytes, &ignored, err);
+    if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
+        return -1;
+    for (unsigned i = 0; i < ARRAY_SIZE(sides); i++) {
+        bytes[i] = 0;
+        if (burrow_get(burrow_answer_value(answer), sides[i]) &&
+            count_side(invocation, id, sides[i], &bytes[i], err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int print_output(struct invocation *invocation, const char *id, struct burrow_error *err)
 {
     autofree char *path = burrow_path("/executions/%s/output?follow=%s", id,
                                       invocation->is_following ? "true" : "false", NULL);
-    autoclear(printer) printer = {0};
-    uint64_t past = UINT64_MAX;
+    autoclear(printer) printer = {.until = {UINT64_MAX, UINT64_MAX}};
 
     if (invocation->is_json && invocation->tail >= 0)
         return refuse_tail(err);
     if (invocation->is_json)
         return print_whole(invocation, id, err);
     if (invocation->tail >= 0 && invocation->is_following &&
-        count_output(invocation, id, &past, err) < 0)
+        count_output(invocation, id, printer.until, err) < 0)
         return -1;
-    want_tail(&printer, invocation, past);
+    want_tail(&printer, invocation);
     return follow(invocation, path, &printer, err);
 }
 
@@ -381,6 +386,19 @@ static int job_logs(struct invocation *invocation, struct burrow_error *err)
 static int on_piece(void *context, const struct burrow_value *item, struct burrow_error *err)
 {
     return print_piece(context, item, value_text(item, "stream"), err);
+}
+
+static int count_piece(void *context, const struct burrow_value *item, struct burrow_error *err)
+{
+    const struct burrow_value *base64 = burrow_get(item, "textBase64");
+    size_t length = burrow_text_length(base64);
+    uint64_t *bytes = context;
+
+    (void)err;
+    *bytes += burrow_text_length(burrow_get(item, "text")) + length / 4 * 3;
+    for (; length && burrow_text(base64)[length - 1] == '='; length--)
+        --*bytes;
+    return 0;
 }
 
 /* All pages as one list. */
@@ -413,7 +431,7 @@ static int logs(struct invocation *invocation, struct burrow_error *err)
         return print_output(invocation, id, err);
     autofree char *path = burrow_path("/sandboxes/%s/logs", id, NULL);
     autofree char *pages = xasprintf("%s?maxBytes=1Mi", path);
-    autoclear(printer) printer = {0};
+    autoclear(printer) printer = {.is_log = true};
     uint64_t past = invocation->is_following ? 0 : UINT64_MAX;
 
     if (invocation->is_json && invocation->tail >= 0)
@@ -423,7 +441,8 @@ static int logs(struct invocation *invocation, struct burrow_error *err)
     if (invocation->tail >= 0 && invocation->is_following &&
         burrow_list(invocation->client, pages, 0, count_piece, &past, err) < 0)
         return -1;
-    want_tail(&printer, invocation, past);
+    printer.until[0] = past;
+    want_tail(&printer, invocation);
     if (invocation->is_following)
         return follow(invocation, path, &printer, err);
     return burrow_list(invocation->client, pages, 0, on_piece, &printer, err) < 0
