@@ -112,6 +112,13 @@ static int env(struct invocation *invocation, struct burrow_error *err)
 
 // ---- wait ----
 
+/* Of a sandbox: no other state comes after it. */
+static bool is_last_state(const char *state)
+{
+    return strcmp(state, "ended") == 0 || strcmp(state, "failed") == 0 ||
+           strcmp(state, "deleted") == 0;
+}
+
 static int wait_for(struct invocation *invocation, struct burrow_error *err)
 {
     const char *id = invocation->operands[0];
@@ -133,6 +140,9 @@ static int wait_for(struct invocation *invocation, struct burrow_error *err)
         const struct burrow_value *value = burrow_answer_value(answer);
         bool is_over = is_command ? burrow_get(value, "exitCode") != NULL
                                   : burrow_truth(burrow_get(value, "reached"));
+        if (!is_over && !is_command && is_last_state(value_text(value, "state")))
+            return say_fail(err, BURROW_GONE, "sandbox '%s' has ended: it is '%s', and stays so",
+                            id, value_text(value, "state"));
         if (left != OPTION_UNSET)
             left -= step;
         if (!is_over && left > 0)

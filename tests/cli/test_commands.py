@@ -450,6 +450,21 @@ def test_a_name_whose_sandbox_has_ended_says_so(burrow):
     assert re.search(r"^ended +(now|\S+ ago)$", shown, re.M) and re.search(r"^reason +idle$", shown, re.M), shown
 
 
+def test_nobody_waits_for_a_state_of_what_has_ended(burrow):
+    made = burrow.json("create", "--name", "over", "--idle-timeout", "0")["id"]
+    with subprocess.Popen([BURROW, "wait", made, "--state", "paused"], stderr=subprocess.PIPE, env=burrow.environment) as waiting:
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(0.5)
+        burrow("delete", "over")
+        try:
+            assert waiting.wait(PATIENCE) == 3 and f"'{made}' has ended" in waiting.stderr.read().decode()
+        finally:
+            waiting.kill()
+    for words in ([], ["--timeout", "1h"]):
+        assert "has ended" in burrow.error("wait", made, "--state", "idle,running", *words, code=3)
+    assert burrow.json("wait", made)["reached"] is True
+
+
 def test_the_last_lines_of_what_was_written(burrow):
     burrow("create", "--name", "talks", "--idle-timeout", "0")
     burrow("exec", "talks", "--", "sh", "-c", "seq 1000; printf 'o\\000\\377dd'")
