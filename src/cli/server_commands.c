@@ -130,10 +130,10 @@ static int wait_for(struct invocation *invocation, struct burrow_error *err)
         uint64_t step = left < 30000 ? left : 30000;
         autofree char *wait = xasprintf("%" PRIu64, step);
         autofree char *path =
-            is_command ? burrow_path("/executions/%s?waitMs=%s", id, wait, NULL)
-                       : burrow_path("/sandboxes/%s/wait?state=%s&waitMs=%s", id,
-                                     invocation->state ? invocation->state : "ended,failed,deleted",
-                                     wait, NULL);
+            is_command
+                ? burrow_path("/executions/%s?waitMs=%s", id, wait, NULL)
+                : burrow_path("/sandboxes/%s/wait?state=%s&waitMs=%s", id,
+                              invocation->state ? invocation->state : ENDED_STATES, wait, NULL);
         autoanswer answer = NULL;
         if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
             return -1;

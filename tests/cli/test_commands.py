@@ -951,6 +951,15 @@ def test_shells_complete_what_the_server_has(burrow, work):
     burrow("snapshot", "delete", snapshot, "--confirm")
 
 
+def test_living_sandboxes_are_shown_however_many_have_ended_since(burrow, work):
+    ended = [burrow.json("run", "--", "true")["sandboxId"] for _ in range(101)]
+    named = burrow.json("create", "--name", "over-and-done")["id"]
+    burrow("delete", named)
+    assert work in [one["name"] for one in burrow.json("top")]
+    offered = [line.split("\t")[0] for line in burrow.text("complete", "events", "").splitlines()]
+    assert work in offered and ended[-1] in offered and named in offered and "over-and-done" not in offered
+
+
 # ---- run through a server ----
 
 def test_run_goes_to_the_local_server_and_never_starts_one(burrow, server, tmp_path):
