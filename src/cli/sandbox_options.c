@@ -63,12 +63,8 @@ static int put_runtime_of_id(struct invocation *invocation, struct json_writer *
                     invocation->runtime_id);
 }
 
-static int put_network(const struct invocation *invocation, struct json_writer *json,
-                       struct burrow_error *err)
+static void put_network(const struct invocation *invocation, struct json_writer *json)
 {
-    if (invocation->port && (invocation->port < 1024 || invocation->port > 65535))
-        return say_fail(err, BURROW_INVALID, "--port is 1024 to 65535, not %lld",
-                        (long long)invocation->port);
     if (invocation->has_network || invocation->allow.count || invocation->deny.count) {
         json_key(json, "network");
         json_map_begin(json);
@@ -86,7 +82,6 @@ static int put_network(const struct invocation *invocation, struct json_writer *
         json_map_end(json);
         json_list_end(json);
     }
-    return 0;
 }
 
 int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
@@ -101,7 +96,8 @@ int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
         return -1;
     remote_write_strings(json, "dependencies", &invocation->dependencies);
     remote_write_strings(json, "packages", &invocation->packages);
-    if (put_network(invocation, json, err) < 0 || remote_write_env(json, &invocation->env, err) < 0)
+    put_network(invocation, json);
+    if (remote_write_env(json, &invocation->env, err) < 0)
         return -1;
     if (mount_options_write(json, &invocation->mounts, &error) < 0)
         return say_fail(err, BURROW_INVALID, "%s", error.text);

@@ -216,7 +216,7 @@ def test_the_options_of_create(page):
     page(f"burrow create --runtime-id {runtime} --name by-id")
     assert page.json("burrow get by-id --json")["runtime"] == "base:latest"
     page("burrow rm by-id")
-    for port in ("80", "65536"):
+    for port in ("0", "80", "1023", "65536"):
         assert "1024 to 65535" in page.run(f"burrow cloud sandbox create --port {port}", code=2).stderr
 
 
