@@ -514,8 +514,16 @@ def test_standard_output_is_no_directory(burrow, work, tmp_path):
     assert "burrow fs download" in burrow.error("fs", "cp", "-r", f"{work}:/tmp/out", "-", code=2, cwd=tmp_path)
     (tmp_path / "-").mkdir()
     assert burrow("fs", "cp", f"{work}:/tmp/out/f", "-", cwd=tmp_path).stdout == b"x\n"
-    assert "--json" in burrow.json("fs", "cp", f"{work}:/tmp/out/f", "-", code=2, cwd=tmp_path)["error"]["message"]
     assert not list((tmp_path / "-").iterdir())
+
+
+def test_standard_output_has_one_value_or_a_file(burrow, work):
+    burrow("exec", work, "--", "sh", "-c", "mkdir -p /tmp/one && echo x >/tmp/one/f")
+    snapshot = burrow.json("snapshot", "create", work, "--tag", "to-stdout")["id"]
+    for words in (["fs", "cp", f"{work}:/tmp/one/f", "-"], ["fs", "download", work, "-", "--path", "/tmp/one"], ["snapshot", "export", snapshot, "-"]):
+        assert burrow(*words).stdout
+        assert "--json" in burrow.json(*words, code=2)["error"]["message"]
+    burrow("snapshot", "delete", snapshot)
 
 
 def test_local_directories_are_made_as_those_of_the_sandbox(burrow, work, tmp_path):
