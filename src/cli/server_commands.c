@@ -22,9 +22,7 @@ static const struct column event_columns[] = {{"TIME", "createdAt", COLUMN_TEXT}
                                               {"ID", "id", COLUMN_TEXT},
                                               {0}};
 
-#define EVENTS_READ 10000 // at most, to find the last ones
-
-/* The server has them oldest first. */
+/* The last ones, for which all are read: the server has them oldest first. */
 static int print_events(struct invocation *invocation, struct burrow_error *err)
 {
     autofree char *path =
@@ -32,16 +30,16 @@ static int print_events(struct invocation *invocation, struct burrow_error *err)
     size_t limit = invocation->limit > 0 ? (size_t)invocation->limit : 50;
     autoclear(items) events = {0};
 
-    if (items_gather(invocation, path, invocation->is_reverse ? EVENTS_READ : limit, NULL, &events,
-                     err) < 0)
+    if (items_gather(invocation, path, SIZE_MAX, NULL, &events, err) < 0)
         return -1;
-    for (size_t i = 0; invocation->is_reverse && i < events.count / 2; i++) {
-        const struct burrow_value *first = events.items[i];
-        events.items[i] = events.items[events.count - 1 - i];
-        events.items[events.count - 1 - i] = first;
+    size_t count = events.count < limit ? events.count : limit;
+    const struct burrow_value **last = events.items + (events.count - count);
+    for (size_t i = 0; invocation->is_reverse && i < count / 2; i++) {
+        const struct burrow_value *first = last[i];
+        last[i] = last[count - 1 - i];
+        last[count - 1 - i] = first;
     }
-    return columns_print(invocation, events.items, events.count < limit ? events.count : limit,
-                         event_columns, err);
+    return columns_print(invocation, last, count, event_columns, err);
 }
 
 // ---- env ----
@@ -291,7 +289,9 @@ static int system_prune(struct invocation *invocation, struct burrow_error *err)
 // ---- the table ----
 
 static const struct option_row event_rows[] = {
-    LIMIT_ROW, OPTION("reverse", 0, OPTION_FLAG, is_reverse, NULL, "the newest first"), {0}};
+    OPTION_IN("limit", OPTION_INTEGER, limit, "N", "the last so many (default 50)", 1, LIST_MOST),
+    OPTION("reverse", 0, OPTION_FLAG, is_reverse, NULL, "the newest first"),
+    {0}};
 static const struct option_row env_rows[] = {
     OPTION("delete", 'd', OPTION_LIST, deletes, "KEY", "take a variable away (repeatable)"), {0}};
 static const struct option_row wait_rows[] = {

@@ -160,7 +160,7 @@ def test_env_events_wait_and_fork(burrow, work):
     events = burrow.json("events", work)
     assert events[0]["kind"] == "sandbox.created"
     assert burrow.json("events", work, "--reverse", "--limit", "1")[0]["number"] > events[0]["number"]
-    assert "sandbox.created" in burrow.text("events", work, "--limit", "1")
+    assert events[-1]["kind"] in burrow.text("events", work, "--limit", "1")
     assert burrow.json("wait", work, "--state", "idle,running", "--timeout", "10s")["reached"] is True
     assert "still" in burrow.error("wait", work, "--state", "paused", "--timeout", "10ms", code=124)
     burrow("exec", work, "--", "sh", "-c", "echo forked > /workspace/forked")

@@ -479,7 +479,8 @@ def test_events(page):
     kinds = [event["kind"] for event in told]
     assert kinds[0] == "sandbox.created" and any("pause" in kind for kind in kinds) and any("resume" in kind for kind in kinds)
     assert page.json("burrow cloud sandbox events sbx_abc123 --reverse --json") == told[::-1]
-    assert len(page.json("burrow cloud sandbox events sbx_abc123 --limit 1 --json")) == 1
+    assert page.json("burrow cloud sandbox events sbx_abc123 --limit 2 --json") == told[-2:]  # "Limit to last … events"
+    assert page.json("burrow cloud sandbox events sbx_abc123 --limit 2 --reverse --json") == told[:-3:-1]
     lines = page("burrow cloud sandbox events sbx_abc123 --limit 10").splitlines()
     assert len(lines) == 1 + min(10, len(told))
     page("burrow rm sbx_abc123")
