@@ -90,6 +90,8 @@ int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
     struct error error = {0};
 
     put_limits(invocation, json);
+    say_put_text(json, "project", invocation->project_id);
+    remote_write_strings(json, "scopes", &invocation->scopes);
     say_put_text(json, "runtime", invocation->runtime);
     say_put_text(json, "snapshot", invocation->snapshot);
     if (invocation->runtime_id && put_runtime_of_id(invocation, json, err) < 0)
@@ -152,11 +154,9 @@ int sandbox_options_write(struct invocation *invocation, char **words, struct bu
     json_map_begin(&json);
     say_put_text(&json, "name", invocation->name);
     say_put_text(&json, "description", invocation->description);
-    say_put_text(&json, "project", invocation->project_id);
     say_put_text(&json, "onIdle", invocation->on_idle);
     say_put_text(&json, "directory", invocation->workdir);
     say_put_text(&json, "user", invocation->user);
-    remote_write_strings(&json, "scopes", &invocation->scopes);
     if (invocation->idle_timeout_ms != OPTION_UNSET)
         put_number(&json, "idleTimeoutMs", (int64_t)invocation->idle_timeout_ms);
     if (put_metadata(invocation, &json, err) < 0 ||

@@ -38,7 +38,7 @@
 /* The body of POST /sandboxes; `words`: a command to start with, or NULL. */
 int sandbox_options_write(struct invocation *invocation, char **words, struct buffer *to,
                           struct burrow_error *err);
-/* The same limits, runtime, snapshot and so on into a map that is begun. */
+/* The same limits, project, runtime, snapshot and so on into a map that is begun. */
 int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
                         struct burrow_error *err);
 

@@ -1036,6 +1036,13 @@ def test_a_run_that_ignores_sigterm_is_killed(server, tmp_path, where):
         assert process.wait(PATIENCE) == 137
 
 
+def test_a_run_belongs_to_its_project(burrow):
+    told = burrow.json("run", "--project-id", "proj_runs", "--scope", "one", "--scope", "two", "--", "true")
+    [listed] = burrow.json("list", "--project-id", "proj_runs", "--mode", "oneshot")
+    assert listed["id"] == told["sandboxId"] and listed["project"] == "proj_runs"
+    assert burrow.json("get", told["sandboxId"])["scopes"] == ["one", "two"]
+
+
 def test_a_run_from_a_snapshot(burrow, work):
     burrow("exec", work, "--", "sh", "-c", "echo kept > /workspace/kept")
     made = burrow.json("snapshot", "create", work, "--tag", "run-me")
