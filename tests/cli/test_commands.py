@@ -254,6 +254,16 @@ def test_executions_jobs_and_logs(burrow, work):
     burrow("wait", job["id"], code=burrow.json("execution", "get", job["id"])["exitCode"])
 
 
+def test_a_job_is_asked_to_end_unless_it_is_forced(burrow, work):
+    script = "trap 'echo asked; exit 5' TERM; echo begun; while :; do sleep 0.05; done"
+    for option, written, code in (([], b"begun\nasked\n", 5), (["--force"], b"begun\n", 137)):
+        job = burrow.json("job", "create", work, "--", "sh", "-c", script)["id"]
+        until(lambda: burrow("logs", job).stdout == b"begun\n", "it to have begun")
+        burrow("job", "destroy", work, job, *option)
+        burrow("wait", job, code=code)
+        assert burrow("logs", job).stdout == written and burrow.json("job", "get", work, job)["status"] == "cancelled"
+
+
 def test_logs_follow_a_sandbox(burrow, work):
     with subprocess.Popen([BURROW, "logs", work, "-f"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=burrow.environment) as follower:
         lines = iter(follower.stdout.readline, b"")
@@ -640,7 +650,7 @@ def test_snapshots_checkpoints_and_diff(burrow, work, tmp_path):
 def test_the_server_can_be_asked_about_itself(burrow, work):
     assert burrow.json("system", "info")["name"] == "burrow"
     assert "runtimes" in burrow.json("system", "df")["parts"]
-    assert burrow.json("system", "prune", "--dry-run")["dryRun"] is True
+    assert burrow.json("system", "prune", "--dry-run")["dryRun"] is True and burrow.json("system", "prune", "--confirm")["dryRun"] is False
     assert burrow.json("stats", "--by", "sandbox", "--start", "2026-01-01T00:00:00Z")["by"] == "sandbox"
     burrow("exec", work, "--", "true")
     assert burrow.text("stats").split()[:4] == ["DAY", "RUNS", "CPU", "DISK"]

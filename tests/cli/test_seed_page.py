@@ -340,7 +340,7 @@ def test_archives(here):
     for line in ("burrow cloud sandbox fs download sbx_abc123 ./backup.tar.gz", "burrow cloud sandbox fs download sbx_abc123 ./backup.zip --format zip",
                  "burrow cloud sandbox fs download sbx_abc123 ./src.tar.gz --path /workspace/src", "burrow cloud sandbox fs dl sbx_abc123 ./dl.tar.gz"):
         here(line)
-    with tarfile.open(here.place / "backup.tar.gz") as archive:
+    with tarfile.open(here.place / "backup.tar.gz", "r:gz") as archive:
         assert {"root.txt", "a.js"} <= {pathlib.Path(name).name for name in archive.getnames()}
     with zipfile.ZipFile(here.place / "backup.zip") as archive:
         assert {"root.txt", "a.js"} <= {pathlib.Path(name).name for name in archive.namelist()}
