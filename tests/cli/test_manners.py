@@ -210,7 +210,7 @@ def test_an_interrupted_copy_leaves_nothing_half_done(burrow, work):
 
 # ---- a terminal ----
 
-def test_a_terminal_is_asked_before_something_is_deleted(burrow, terminal):
+def test_a_terminal_is_asked_before_something_is_deleted(burrow, terminal, tmp_path):
     burrow("create", "--name", "asked")
     window = terminal("burrow delete asked")
     window.wait_for("Delete sandbox 'asked' and all its files?")
@@ -222,6 +222,12 @@ def test_a_terminal_is_asked_before_something_is_deleted(burrow, terminal):
     window.type("y", "Enter")
     window.wait_for("ended with 0")
     burrow("get", "asked", code=3)
+    burrow("create", "--name", "asked")  # also by who sends standard error elsewhere
+    window = terminal("burrow delete asked 2>$LOG", LOG=str(tmp_path / "log"))
+    window.wait_for("Delete sandbox 'asked' and all its files? [y/N]")
+    window.type("n", "Enter")
+    window.wait_for("ended with 130")
+    burrow("delete", "asked")
     burrow("create", "--name", "unasked")
     terminal("burrow delete unasked --confirm").wait_for("ended with 0")
 
