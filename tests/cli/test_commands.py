@@ -12,6 +12,7 @@ import sys
 import tarfile
 import threading
 import time
+import urllib.request
 
 import pytest
 
@@ -252,6 +253,17 @@ def test_executions_jobs_and_logs(burrow, work):
         assert follower.wait(PATIENCE) == 0
     assert burrow.json("job", "info", work, job["id"])["state"] == "cancelled"
     burrow("wait", job["id"], code=burrow.json("execution", "get", job["id"])["exitCode"])
+
+
+def test_addresses_that_are_told_over_the_local_socket_are_ones_to_ask(burrow, server, work):
+    job = burrow.json("job", "create", work, "--", "sh", "-c", "echo out; echo err >&2")["id"]
+    burrow("wait", job)
+    for words in (["job", "get", work, job], ["execution", "get", job]):
+        told = burrow.json(*words)
+        assert told["stdout"]["url"] in burrow.text(*words)
+        for side, written in (("stdout", b"out\n"), ("stderr", b"err\n")):
+            asked = urllib.request.Request(told[side]["url"], headers={"Authorization": f"Bearer {server.key}"})
+            assert urllib.request.urlopen(asked, timeout=PATIENCE).read() == written
 
 
 def test_a_job_is_asked_to_end_unless_it_is_forced(burrow, work):
