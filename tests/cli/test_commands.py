@@ -266,6 +266,19 @@ def test_addresses_that_are_told_over_the_local_socket_are_ones_to_ask(burrow, s
             assert urllib.request.urlopen(asked, timeout=PATIENCE).read() == written
 
 
+def test_a_job_is_of_the_sandbox_that_is_named_with_it(burrow, work):
+    id = burrow.json("get", work)["id"]
+    job = burrow.json("job", "create", work, "--", "sleep", "1000")["id"]
+    other = burrow.json("create", "--name", "other")["id"]
+    for word in ("get", "logs", "destroy"):
+        for wrong in ("other", other, "nobody", "sbx_nobody"):
+            assert f"'{wrong}'" in burrow.error("job", word, wrong, job, code=3)
+        assert "'job_nothing'" in burrow.error("job", word, work, "job_nothing", code=3)
+    assert burrow.json("job", "get", id, job)["state"] == "running"
+    burrow("job", "destroy", work, job)
+    burrow("delete", "other")
+
+
 def test_a_job_is_asked_to_end_unless_it_is_forced(burrow, work):
     script = "trap 'echo asked; exit 5' TERM; echo begun; while :; do sleep 0.05; done"
     for option, written, code in (([], b"begun\nasked\n", 5), (["--force"], b"begun\n", 137)):
