@@ -15,6 +15,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import server as servers  # noqa: E402
+from client import until  # noqa: E402
 from test_commands import BURROW, PATIENCE, Cli, commands, pytestmark, work  # noqa: E402,F401
 from test_live_commands import Terminal  # noqa: E402
 from test_option_use import help_of, options_of  # noqa: E402
@@ -206,6 +207,22 @@ def test_an_interrupted_copy_leaves_nothing_half_done(burrow, work):
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130
     burrow("exec", work, "--", "test", "!", "-e", "/half")
+
+
+@pytest.mark.parametrize("line, code", [("watch {here} {work}", 0), ("try --dir {here} --discard -- true", 130), ("snapshot build {here}", 130)])
+def test_ctrl_c_ends_what_only_reads_here(burrow, work, tmp_path, line, code):
+    """A file that takes hours."""
+    (tmp_path / "agentuity-snapshot.yaml").write_text("version: 1\nruntime: base:latest\nfiles:\n  - '**'\n")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(4 << 40)
+    process = subprocess.Popen([BURROW, *line.format(here=tmp_path, work=work).split()], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=burrow.environment)
+    try:
+        until(lambda: int(pathlib.Path(f"/proc/{process.pid}/io").read_text().split()[1]) > 10 << 20, "it to read")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == code, process.stderr.read()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 # ---- a terminal ----
