@@ -38,7 +38,7 @@ static void draw_bar(const struct showing *showing, const struct runtime_progres
     char line[512], bar[BAR_WIDTH + 1];
     unsigned filled = progress->permille * BAR_WIDTH / 1000;
     autofree char *pace =
-        progress_pace(progress->permille, clock_monotonic_ms() - showing->started_ms);
+        progress_pace(0, progress->permille, clock_monotonic_ms() - showing->started_ms);
     uint16_t rows, cols;
 
     memset(bar, '-', BAR_WIDTH);
