@@ -9,6 +9,7 @@
 #include "cli/build_file.h"
 #include "cli/listing.h"
 #include "cli/columns.h"
+#include "cli/endpoint.h"
 #include "cli/invocation.h"
 #include "cli/progress_bar.h"
 #include "cli/sandbox_options.h"
@@ -122,12 +123,15 @@ static int hash_files(struct build *build, struct sha256 *hash, struct burrow_er
 
     if (tar_send_new(build->directory, wants, build, &tar, err) < 0)
         return -1;
-    while ((got = tar_send_read(tar, bytes, sizeof bytes)) > 0) {
+    while ((got = tar_send_read(tar, bytes, sizeof bytes)) > 0 && !endpoint_is_cancelled()) {
         sha256_add(hash, bytes, (size_t)got);
         build->bytes += (uint64_t)got;
     }
-    int result =
-        got < 0 ? say_fail_sys(err, "read '%s/%s'", build->directory, tar_send_path(tar)) : 0;
+    int result = 0;
+    if (endpoint_is_cancelled())
+        result = say_fail(err, BURROW_CANCELLED, "interrupted");
+    else if (got < 0)
+        result = say_fail_sys(err, "read '%s/%s'", build->directory, tar_send_path(tar));
     tar_send_free(tar);
     return result;
 }

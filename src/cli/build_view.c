@@ -6,7 +6,9 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/mem.h"
 #include "base/quote.h"
+#include "cli/progress_bar.h"
 #include "cli/say.h"
 #include "cli/terminal.h"
 #include "data/json_writer.h"
@@ -31,49 +33,20 @@ struct showing {
     const char *phase; // the last one told
 };
 
-static void print_json(const struct showing *showing, const char *event, const char *phase,
-                       unsigned permille)
-{
-    autobuffer text = {0};
-    struct json_writer json;
-    struct error err;
-
-    json_writer_init(&json, &text);
-    json_map_begin(&json);
-    json_key(&json, "event");
-    json_string(&json, event);
-    json_key(&json, "runtime");
-    json_string(&json, showing->definition->name);
-    json_key(&json, "tag");
-    json_string(&json, showing->definition->tags[0]);
-    if (phase) {
-        json_key(&json, "phase");
-        json_string(&json, phase);
-        json_key(&json, "percent");
-        json_natural(&json, permille / 10);
-    }
-    json_key(&json, "elapsedMs");
-    json_natural(&json, clock_monotonic_ms() - showing->started_ms);
-    json_map_end(&json);
-    if (json_writer_finish(&json, &err) == 0)
-        puts(text.data);
-    (void)fflush(stdout);
-}
-
 static void draw_bar(const struct showing *showing, const struct runtime_progress *progress)
 {
     char line[512], bar[BAR_WIDTH + 1];
     unsigned filled = progress->permille * BAR_WIDTH / 1000;
-    uint64_t seconds = (clock_monotonic_ms() - showing->started_ms) / 1000;
+    autofree char *pace =
+        progress_pace(0, progress->permille, clock_monotonic_ms() - showing->started_ms);
     uint16_t rows, cols;
 
     memset(bar, '-', BAR_WIDTH);
     memset(bar, '#', filled < BAR_WIDTH ? filled : BAR_WIDTH);
     bar[BAR_WIDTH] = '\0';
-    (void)snprintf(line, sizeof line, "%s:%s [%s] %3u%% %3" PRIu64 "s  %s%s%s",
-                   showing->definition->name, showing->definition->tags[0], bar,
-                   progress->permille / 10, seconds, progress->phase, *progress->detail ? ": " : "",
-                   progress->detail);
+    (void)snprintf(line, sizeof line, "%s:%s [%s] %s  %s%s%s", showing->definition->name,
+                   showing->definition->tags[0], bar, pace, progress->phase,
+                   *progress->detail ? ": " : "", progress->detail);
     quote_scrub(line);
     terminal_size(STDERR_FILENO, &rows, &cols);
     (void)fprintf(stderr, "\r%.*s\033[K", cols > 1 ? cols - 1 : 1, line);
@@ -93,10 +66,7 @@ static void on_progress(void *data, const struct runtime_progress *progress)
     uint64_t now = clock_monotonic_ms();
 
     showing->phase = progress->phase;
-    if (showing->view->is_json) {
-        if (is_new_phase)
-            print_json(showing, "progress", progress->phase, progress->permille);
-    } else if (!showing->is_terminal) {
+    if (!showing->is_terminal) {
         if (is_new_phase)
             (void)fprintf(stderr, "%s:%s: %s\n", showing->definition->name,
                           showing->definition->tags[0], progress->phase);
@@ -110,11 +80,8 @@ static void on_wait(void *data)
 {
     struct showing *showing = data;
 
-    if (showing->view->is_json)
-        print_json(showing, "waiting", NULL, 0);
-    else
-        (void)fprintf(stderr, "%s:%s: another burrow is building; waiting for it\n",
-                      showing->definition->name, showing->definition->tags[0]);
+    (void)fprintf(stderr, "%s:%s: another burrow is building; waiting for it\n",
+                  showing->definition->name, showing->definition->tags[0]);
 }
 
 static void on_note(void *data, const char *note)
@@ -128,6 +95,35 @@ static void on_note(void *data, const char *note)
                   clean);
 }
 
+/* As other commands of runtimes tell it. */
+static void print_json(const struct showing *showing, const struct runtime_status *status,
+                       bool was_ready)
+{
+    autofree char *name =
+        xasprintf("%s:%s", showing->definition->name, showing->definition->tags[0]);
+    autobuffer text = {0};
+    struct json_writer json;
+    struct error err;
+
+    json_writer_init(&json, &text);
+    json_map_begin(&json);
+    json_key(&json, "success");
+    json_bool(&json, true);
+    json_key(&json, "name");
+    json_string(&json, name);
+    json_key(&json, "unchanged");
+    json_bool(&json, was_ready);
+    json_key(&json, "sizeBytes");
+    json_natural(&json, status->bytes);
+    json_key(&json, "files");
+    json_natural(&json, status->files);
+    json_key(&json, "durationMs");
+    json_natural(&json, clock_monotonic_ms() - showing->started_ms);
+    json_map_end(&json);
+    if (json_writer_finish(&json, &err) == 0)
+        puts(text.data);
+}
+
 static void tell_result(const struct showing *showing, bool was_ready)
 {
     const struct runtime_definition *definition = showing->definition;
@@ -135,11 +131,11 @@ static void tell_result(const struct showing *showing, bool was_ready)
 
     if (showing->view->is_result_hidden)
         return;
+    runtime_status(showing->view->data_dir, definition, &status);
     if (showing->view->is_json) {
-        print_json(showing, was_ready ? "already ready" : "ready", NULL, 0);
+        print_json(showing, &status, was_ready);
         return;
     }
-    runtime_status(showing->view->data_dir, definition, &status);
     printf("%s:%s is %sready: %" PRIu64 " MiB in %" PRIu64 " files", definition->name,
            definition->tags[0], was_ready ? "already " : "", status.bytes >> 20, status.files);
     if (!was_ready)

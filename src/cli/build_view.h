@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds a runtime while somebody watches: a bar on a terminal, a line a phase elsewhere, JSON
- * lines where asked. Ctrl-C ends the build cleanly.
+ * Builds a runtime while somebody watches: a bar on a terminal, a line a phase elsewhere. Ctrl-C ends the build cleanly.
  * Threads: one thread.
  */
 #pragma once
@@ -15,7 +14,7 @@ struct build_view {
     const char *mirror; // or NULL
     uint64_t image_timeout_ms;
     bool is_forced;
-    bool is_json;          // progress and result as JSON lines on stdout
+    bool is_json;          // the result is one JSON value
     bool is_result_hidden; // it is not said that it is ready
     bool is_quiet;         // no progress, no result
 };

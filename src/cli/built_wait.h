@@ -10,7 +10,9 @@
 struct built_wait {
     bool is_quiet; // say nothing meanwhile
     bool was_said;
-    bool has_line; // there is a line on the terminal that is written over
+    bool has_line;          // there is a line on the terminal that is written over
+    unsigned first_percent; // how far it was when it was looked at first
+    uint64_t since_ms;      // and when
 };
 
 /* Whether to send it again, after a while: err then says nothing any more. */

@@ -363,14 +363,18 @@ static int help_about(int argc, char **argv)
     return command ? run_command(command, 2, words) : refuse("", argv[0]);
 }
 
+/* How many words only say that it is about sandboxes: "cloud sandbox list" is "list". */
+static int count_prefix(int argc, char **argv)
+{
+    int n = argc > 0 && strcmp(argv[0], "cloud") == 0;
+
+    return n + (argc > n && (strcmp(argv[n], "sandbox") == 0 || strcmp(argv[n], "sb") == 0));
+}
+
 int tree_run(int argc, char **argv)
 {
-    int at = 1;
+    int at = 1 + count_prefix(argc - 1, argv + 1);
 
-    if (at < argc && strcmp(argv[at], "cloud") == 0)
-        at++;
-    if (at < argc && (strcmp(argv[at], "sandbox") == 0 || strcmp(argv[at], "sb") == 0))
-        at++;
     argc -= at;
     argv += at;
     if (argc < 1) {
@@ -384,8 +388,9 @@ int tree_run(int argc, char **argv)
     if (command)
         return run_command(command, argc, argv);
     if (is_help(argv[0])) {
-        if (argc > 1 && strcmp(argv[0], "help") == 0)
-            return help_about(argc - 1, argv + 1);
+        at = 1 + count_prefix(argc - 1, argv + 1);
+        if (argc > at && strcmp(argv[0], "help") == 0)
+            return help_about(argc - at, argv + at);
         print_help(stdout);
         return EXIT_DONE;
     }

@@ -235,7 +235,9 @@ struct source {
 };
 #define CHECKPOINTS "/sandboxes/%s/checkpoints", {"name", "id"}, "createdAt"
 static const struct source sources[] = {
-    {"SANDBOX", "/sandboxes?limit=100", {"name", "id"}, "state"},
+    {"SANDBOX", "/sandboxes?limit=100&state=" LIVING_STATES, {"name", "id"}, "state"},
+    // a name leads to none that has ended
+    {"SANDBOX", "/sandboxes?limit=100&state=" ENDED_STATES, {"id"}, "state"},
     {"SNAPSHOT", "/snapshots?limit=100", {"name", "tag", "id"}, "createdAt"},
     {"RUNTIME", "/runtimes?limit=100", {"name"}, "description"},
     {"EXECUTION", "/executions?limit=100", {"id"}, "state"},

@@ -375,9 +375,8 @@ int copy_run(struct invocation *invocation, struct burrow_error *err)
         return say_fail(err, BURROW_INVALID,
                         "one of the two must be in a sandbox, as SANDBOX:PATH: burrow fs cp ./file "
                         "work:/workspace/");
-    if (invocation->is_json && strcmp(copying.destination, "-") == 0)
-        return say_fail(err, BURROW_INVALID,
-                        "'-' and --json are both for standard output: leave one of them out");
+    if (file_check_output(invocation, copying.destination, err) < 0)
+        return -1;
     if (invocation->timeout_ms != OPTION_UNSET)
         burrow_set_timeout(invocation->client,
                            invocation->timeout_ms > INT_MAX ? -1 : (int)invocation->timeout_ms);

@@ -61,6 +61,11 @@ int endpoint_cancel_fd(void)
     return cancel_pipe[0];
 }
 
+bool endpoint_is_cancelled(void)
+{
+    return n_signals > 0;
+}
+
 void endpoint_give_signals_back(void)
 {
     (void)signal(SIGXFSZ, SIG_DFL);

@@ -21,5 +21,7 @@ int endpoint_is_named(const struct invocation *invocation, struct burrow_error *
 const char *endpoint_data_dir(const struct invocation *invocation);
 /* A descriptor that becomes readable at the first Ctrl-C (SIGINT, SIGTERM, SIGHUP); at the second the process ends. */
 int endpoint_cancel_fd(void);
+/* Whether it was: for what takes long and waits for nothing. */
+bool endpoint_is_cancelled(void);
 /* From here on Ctrl-C is the command's own business: signals are no longer taken. */
 void endpoint_give_signals_back(void);

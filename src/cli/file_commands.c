@@ -244,6 +244,15 @@ static int tell_archive(struct invocation *invocation, const char *word, uint64_
     return say_written(&json, &text, err);
 }
 
+int file_check_output(const struct invocation *invocation, const char *local,
+                      struct burrow_error *err)
+{
+    if (invocation->is_json && strcmp(local, "-") == 0)
+        return say_fail(err, BURROW_INVALID,
+                        "'-' and --json are both for standard output: leave one of them out");
+    return 0;
+}
+
 int file_take(struct burrow_client *client, const char *target, const char *local, bool is_quiet,
               uint64_t *bytes, struct burrow_error *err)
 {
@@ -302,6 +311,8 @@ static int download(struct invocation *invocation, struct burrow_error *err)
         burrow_path("/sandboxes/%s/files/archive?path=%s&format=%s", invocation->operands[0],
                     invocation->path ? invocation->path : ".", format ? format : "tar.gz", NULL);
 
+    if (file_check_output(invocation, invocation->operands[1], err) < 0)
+        return -1;
     if (file_take(invocation->client, target, invocation->operands[1], invocation->is_json, &bytes,
                   err) < 0)
         return suggest_copying(err);

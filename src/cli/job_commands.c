@@ -75,14 +75,44 @@ static int list_executions(struct invocation *invocation, struct burrow_error *e
     return columns_list(invocation, path, limit_of(invocation), list_columns, err);
 }
 
-static int get_as(struct invocation *invocation, const struct column *fields,
-                  struct burrow_error *err)
+/* SANDBOX JOB: a job of another sandbox is not the one that is meant. */
+static int check_sandbox(struct invocation *invocation, const struct burrow_value *job,
+                         struct burrow_error *err)
+{
+    const char *named = invocation->operands[0], *owner = value_text(job, "sandboxId");
+    autoanswer answer = NULL;
+
+    if (strcmp(named, owner) == 0)
+        return 0;
+    if (strncmp(named, "sbx_", 4) != 0) {
+        if (burrow_sandbox_get(invocation->client, named, &answer, err) < 0)
+            return -1;
+        if (strcmp(value_text(burrow_answer_value(answer), "id"), owner) == 0)
+            return 0;
+    }
+    return say_fail(err, BURROW_NOT_FOUND, "there is no job '%s' in sandbox '%s'",
+                    invocation->operands[1], named);
+}
+
+/* EXECUTION, or SANDBOX JOB. */
+static int ask_execution(struct invocation *invocation, struct burrow_answer **out,
+                         struct burrow_error *err)
 {
     const char *id = invocation->operands[invocation->n_operands - 1];
     autofree char *path = burrow_path("/executions/%s", id, NULL);
+
+    if (burrow_ask(invocation->client, "GET", path, NULL, out, err) < 0)
+        return -1;
+    return invocation->n_operands < 2 ? 0
+                                      : check_sandbox(invocation, burrow_answer_value(*out), err);
+}
+
+static int get_as(struct invocation *invocation, const struct column *fields,
+                  struct burrow_error *err)
+{
     autoanswer answer = NULL;
 
-    if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
+    if (ask_execution(invocation, &answer, err) < 0)
         return -1;
     return columns_fields(invocation, burrow_answer_value(answer), fields, err);
 }
@@ -159,7 +189,10 @@ static int stop_job(struct invocation *invocation, struct burrow_error *err)
     autofree char *path =
         burrow_path("/executions/%s?force=%s", id, invocation->is_forced ? "true" : "false", NULL);
     autofree char *sentence = xasprintf("stopped %s", id);
+    autoanswer job = NULL;
 
+    if (invocation->n_operands > 1 && ask_execution(invocation, &job, err) < 0)
+        return -1;
     return columns_act(invocation, "DELETE", path, NULL, sentence, err);
 }
 
@@ -380,6 +413,10 @@ static int print_output(struct invocation *invocation, const char *id, struct bu
 
 static int job_logs(struct invocation *invocation, struct burrow_error *err)
 {
+    autoanswer job = NULL;
+
+    if (invocation->n_operands > 1 && ask_execution(invocation, &job, err) < 0)
+        return -1;
     return print_output(invocation, invocation->operands[invocation->n_operands - 1], err);
 }
 

@@ -49,6 +49,10 @@ struct listing {
     const struct column *columns;
 };
 
+/* States of sandboxes, as a query has them. Those that have ended fill the first pages of a list before long. */
+#define LIVING_STATES "creating,idle,running,pausing,paused,resuming,stopping"
+#define ENDED_STATES "ended,failed,deleted"
+
 #define LIST_MOST 1000
 #define LIMIT_ROW                                                                                  \
     OPTION_IN("limit", OPTION_INTEGER, limit, "N", "at most so many (default 50)", 1, LIST_MOST)

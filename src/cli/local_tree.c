@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "cli/endpoint.h"
 #include "cli/say.h"
 #include "engine/kernel.h"
 
@@ -30,6 +31,12 @@ static int fail_at(const char *what, const char *path, struct burrow_error *err)
     return say_fail_sys(err, "%s '%s'", what, clean);
 }
 
+static int fail_read(const char *path, struct burrow_error *err)
+{
+    return endpoint_is_cancelled() ? say_fail(err, BURROW_CANCELLED, "interrupted")
+                                   : fail_at("read", path, err);
+}
+
 bool local_tree_is_in_git(const char *path)
 {
     for (const char *at = path; at; at = strchr(at, '/')) {
@@ -51,6 +58,10 @@ static int digest_file(int fd, struct tree_entry *entry)
     sha256_init(&sha);
     entry->size = 0;
     while ((got = read(fd, bytes, sizeof bytes)) > 0 || (got < 0 && errno == EINTR)) {
+        if (endpoint_is_cancelled()) {
+            errno = ECANCELED;
+            return -1;
+        }
         if (got < 0)
             continue;
         sha256_add(&sha, bytes, (size_t)got);
@@ -130,7 +141,7 @@ static int scan_name(struct scan *scan, int parent, const char *path, const char
         return 0;
     }
     if (read_entry(parent, name, &entry) < 0)
-        return errno == ENOENT ? 0 : fail_at("read", whole, err); // it went meanwhile
+        return errno == ENOENT ? 0 : fail_read(whole, err); // it went meanwhile
     if (entry.kind == TREE_NOTHING) {
         scan->tree->skipped++;
         return 0;
@@ -293,7 +304,7 @@ int local_tree_look(int root, const char *path, struct tree_entry *out, struct b
     // a link or a file where a directory is looked for: what was meant is not there
     if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
         return 0;
-    return fail_at("read", path, err);
+    return fail_read(path, err);
 }
 
 int local_tree_open(int root, const char *path)

@@ -8,6 +8,7 @@
 #include "cli/say.h"
 #include "cli/terminal.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,6 +53,19 @@ static char *tell(const struct progress *progress, uint64_t taken_ms)
                      has_rest ? "  " : "",
                      has_rest ? say_duration((int64_t)(rest * 1000 / speed), left) : "",
                      has_rest ? " left" : "");
+}
+
+char *progress_pace(unsigned from, unsigned permille, uint64_t taken_ms)
+{
+    uint64_t done = permille > from ? permille - from : 0;
+    char left[SAY_TEXT];
+
+    if (taken_ms < PATIENCE_MS || done == 0 || permille > 1000)
+        return xasprintf("%3u%%", permille / 10);
+    uint64_t speed = done * 1000 / taken_ms; // thousandths a second
+    (void)say_duration((int64_t)(taken_ms * (1000 - permille) / done), left);
+    return xasprintf("%3u%%  %" PRIu64 ".%" PRIu64 "%%/s  %s left", permille / 10, speed / 10,
+                     speed % 10, left);
 }
 
 /* In one line of the terminal, whose first part gives way: a line that wraps could not be drawn over. */

@@ -23,3 +23,6 @@ void progress_set(struct progress *progress, uint64_t done);
 bool progress_wants_total(struct progress *progress);
 /* Takes the line away. */
 void progress_end(struct progress *progress);
+
+/* Of what is known in thousandths alone, and came from `from` to `permille` in that time: " 42%  2.1%/s  27s left". The caller frees it. */
+char *progress_pace(unsigned from, unsigned permille, uint64_t taken_ms);

@@ -66,6 +66,8 @@ static void fill(struct invocation *invocation, const struct run_options *o,
     invocation->runtime = remote->has_runtime ? o->runtime : NULL;
     invocation->runtime_id = remote->runtime_id;
     invocation->snapshot = remote->snapshot;
+    invocation->scopes = remote->scopes;
+    invocation->project_id = remote->project_id;
     invocation->dependencies = o->dependencies;
     invocation->packages = o->packages;
     invocation->env = o->env;

@@ -377,7 +377,7 @@ static const struct option_row create_rows[] = {
     OPTION("description", 0, OPTION_TEXT, description, "TEXT", "what it is for"),
     OPTION("label", 'l', OPTION_LIST, labels, "KEY=VALUE", "to find it by (repeatable)"),
     OPTION("metadata", 0, OPTION_TEXT, metadata, "JSON", "an object that is kept with it"),
-    OPTION("port", 0, OPTION_INTEGER, port, "PORT", "a port to expose, 1024 to 65535"),
+    OPTION_IN("port", OPTION_INTEGER, port, "PORT", "a port to expose, 1024 to 65535", 1024, 65535),
     OPTION("workdir", 'w', OPTION_TEXT, workdir, "PATH",
            "where commands start (default /workspace)"),
     OPTION("user", 'u', OPTION_TEXT, user, "USER", "whom commands run as (default root)"),

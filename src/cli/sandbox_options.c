@@ -63,12 +63,8 @@ static int put_runtime_of_id(struct invocation *invocation, struct json_writer *
                     invocation->runtime_id);
 }
 
-static int put_network(const struct invocation *invocation, struct json_writer *json,
-                       struct burrow_error *err)
+static void put_network(const struct invocation *invocation, struct json_writer *json)
 {
-    if (invocation->port && (invocation->port < 1024 || invocation->port > 65535))
-        return say_fail(err, BURROW_INVALID, "--port is 1024 to 65535, not %lld",
-                        (long long)invocation->port);
     if (invocation->has_network || invocation->allow.count || invocation->deny.count) {
         json_key(json, "network");
         json_map_begin(json);
@@ -86,7 +82,6 @@ static int put_network(const struct invocation *invocation, struct json_writer *
         json_map_end(json);
         json_list_end(json);
     }
-    return 0;
 }
 
 int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
@@ -95,13 +90,16 @@ int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
     struct error error = {0};
 
     put_limits(invocation, json);
+    say_put_text(json, "project", invocation->project_id);
+    remote_write_strings(json, "scopes", &invocation->scopes);
     say_put_text(json, "runtime", invocation->runtime);
     say_put_text(json, "snapshot", invocation->snapshot);
     if (invocation->runtime_id && put_runtime_of_id(invocation, json, err) < 0)
         return -1;
     remote_write_strings(json, "dependencies", &invocation->dependencies);
     remote_write_strings(json, "packages", &invocation->packages);
-    if (put_network(invocation, json, err) < 0 || remote_write_env(json, &invocation->env, err) < 0)
+    put_network(invocation, json);
+    if (remote_write_env(json, &invocation->env, err) < 0)
         return -1;
     if (mount_options_write(json, &invocation->mounts, &error) < 0)
         return say_fail(err, BURROW_INVALID, "%s", error.text);
@@ -156,11 +154,9 @@ int sandbox_options_write(struct invocation *invocation, char **words, struct bu
     json_map_begin(&json);
     say_put_text(&json, "name", invocation->name);
     say_put_text(&json, "description", invocation->description);
-    say_put_text(&json, "project", invocation->project_id);
     say_put_text(&json, "onIdle", invocation->on_idle);
     say_put_text(&json, "directory", invocation->workdir);
     say_put_text(&json, "user", invocation->user);
-    remote_write_strings(&json, "scopes", &invocation->scopes);
     if (invocation->idle_timeout_ms != OPTION_UNSET)
         put_number(&json, "idleTimeoutMs", (int64_t)invocation->idle_timeout_ms);
     if (put_metadata(invocation, &json, err) < 0 ||

@@ -38,7 +38,7 @@
 /* The body of POST /sandboxes; `words`: a command to start with, or NULL. */
 int sandbox_options_write(struct invocation *invocation, char **words, struct buffer *to,
                           struct burrow_error *err);
-/* The same limits, runtime, snapshot and so on into a map that is begun. */
+/* The same limits, project, runtime, snapshot and so on into a map that is begun. */
 int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
                         struct burrow_error *err);
 
@@ -47,6 +47,9 @@ int file_commands_list(struct invocation *invocation, struct burrow_error *err);
 /* For people: one item of a difference, with its patch where it has one. */
 void change_print(const struct burrow_value *item);
 
+/* Refuses what would put two things on standard output. */
+int file_check_output(const struct invocation *invocation, const char *local,
+                      struct burrow_error *err);
 /* A file of the server's to a local one, and back; with progress. "-" is standard output or input. */
 int file_take(struct burrow_client *client, const char *target, const char *local, bool is_quiet,
               uint64_t *bytes, struct burrow_error *err);

@@ -9,6 +9,7 @@
 #include "cli/exit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -435,13 +436,18 @@ bool say_confirm(bool is_confirmed, const char *format, ...)
     va_list arguments;
     char answer[32] = "";
 
-    if (is_confirmed || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+    if (is_confirmed || !isatty(STDIN_FILENO))
         return true;
     va_start(arguments, format);
     autofree char *text = clean_format(format, arguments);
     va_end(arguments);
-    (void)fprintf(stderr, "%s [y/N] ", text);
+    // whoever sent standard error elsewhere is there all the same
+    autofd terminal =
+        isatty(STDERR_FILENO) ? dup(STDERR_FILENO) : open("/dev/tty", O_WRONLY | O_CLOEXEC);
+    if (terminal < 0)
+        return true;
     (void)fflush(stderr);
+    (void)dprintf(terminal, "%s [y/N] ", text);
     if (!fgets(answer, sizeof answer, stdin))
         return false;
     return answer[0] == 'y' || answer[0] == 'Y';

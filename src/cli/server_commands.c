@@ -22,9 +22,7 @@ static const struct column event_columns[] = {{"TIME", "createdAt", COLUMN_TEXT}
                                               {"ID", "id", COLUMN_TEXT},
                                               {0}};
 
-#define EVENTS_READ 10000 // at most, to find the last ones
-
-/* The server has them oldest first. */
+/* The last ones, for which all are read: the server has them oldest first. */
 static int print_events(struct invocation *invocation, struct burrow_error *err)
 {
     autofree char *path =
@@ -32,16 +30,16 @@ static int print_events(struct invocation *invocation, struct burrow_error *err)
     size_t limit = invocation->limit > 0 ? (size_t)invocation->limit : 50;
     autoclear(items) events = {0};
 
-    if (items_gather(invocation, path, invocation->is_reverse ? EVENTS_READ : limit, NULL, &events,
-                     err) < 0)
+    if (items_gather(invocation, path, SIZE_MAX, NULL, &events, err) < 0)
         return -1;
-    for (size_t i = 0; invocation->is_reverse && i < events.count / 2; i++) {
-        const struct burrow_value *first = events.items[i];
-        events.items[i] = events.items[events.count - 1 - i];
-        events.items[events.count - 1 - i] = first;
+    size_t count = events.count < limit ? events.count : limit;
+    const struct burrow_value **last = events.items + (events.count - count);
+    for (size_t i = 0; invocation->is_reverse && i < count / 2; i++) {
+        const struct burrow_value *first = last[i];
+        last[i] = last[count - 1 - i];
+        last[count - 1 - i] = first;
     }
-    return columns_print(invocation, events.items, events.count < limit ? events.count : limit,
-                         event_columns, err);
+    return columns_print(invocation, last, count, event_columns, err);
 }
 
 // ---- env ----
@@ -112,6 +110,13 @@ static int env(struct invocation *invocation, struct burrow_error *err)
 
 // ---- wait ----
 
+/* Of a sandbox: no other state comes after it. */
+static bool is_last_state(const char *state)
+{
+    return strcmp(state, "ended") == 0 || strcmp(state, "failed") == 0 ||
+           strcmp(state, "deleted") == 0;
+}
+
 static int wait_for(struct invocation *invocation, struct burrow_error *err)
 {
     const char *id = invocation->operands[0];
@@ -123,16 +128,19 @@ static int wait_for(struct invocation *invocation, struct burrow_error *err)
         uint64_t step = left < 30000 ? left : 30000;
         autofree char *wait = xasprintf("%" PRIu64, step);
         autofree char *path =
-            is_command ? burrow_path("/executions/%s?waitMs=%s", id, wait, NULL)
-                       : burrow_path("/sandboxes/%s/wait?state=%s&waitMs=%s", id,
-                                     invocation->state ? invocation->state : "ended,failed,deleted",
-                                     wait, NULL);
+            is_command
+                ? burrow_path("/executions/%s?waitMs=%s", id, wait, NULL)
+                : burrow_path("/sandboxes/%s/wait?state=%s&waitMs=%s", id,
+                              invocation->state ? invocation->state : ENDED_STATES, wait, NULL);
         autoanswer answer = NULL;
         if (burrow_ask(invocation->client, "GET", path, NULL, &answer, err) < 0)
             return -1;
         const struct burrow_value *value = burrow_answer_value(answer);
         bool is_over = is_command ? burrow_get(value, "exitCode") != NULL
                                   : burrow_truth(burrow_get(value, "reached"));
+        if (!is_over && !is_command && is_last_state(value_text(value, "state")))
+            return say_fail(err, BURROW_GONE, "sandbox '%s' has ended: it is '%s', and stays so",
+                            id, value_text(value, "state"));
         if (left != OPTION_UNSET)
             left -= step;
         if (!is_over && left > 0)
@@ -281,7 +289,9 @@ static int system_prune(struct invocation *invocation, struct burrow_error *err)
 // ---- the table ----
 
 static const struct option_row event_rows[] = {
-    LIMIT_ROW, OPTION("reverse", 0, OPTION_FLAG, is_reverse, NULL, "the newest first"), {0}};
+    OPTION_IN("limit", OPTION_INTEGER, limit, "N", "the last so many (default 50)", 1, LIST_MOST),
+    OPTION("reverse", 0, OPTION_FLAG, is_reverse, NULL, "the newest first"),
+    {0}};
 static const struct option_row env_rows[] = {
     OPTION("delete", 'd', OPTION_LIST, deletes, "KEY", "take a variable away (repeatable)"), {0}};
 static const struct option_row wait_rows[] = {

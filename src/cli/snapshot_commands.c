@@ -224,7 +224,8 @@ static int export_snapshot(struct invocation *invocation, struct burrow_error *e
         *at = *at == '/' || *at == ':' ? '-' : *at;
     if (!file)
         file = usual;
-    if (file_take(invocation->client, target, file, invocation->is_json, &bytes, err) < 0)
+    if (file_check_output(invocation, file, err) < 0 ||
+        file_take(invocation->client, target, file, invocation->is_json, &bytes, err) < 0)
         return -1;
     if (strcmp(file, "-") == 0)
         return 0;

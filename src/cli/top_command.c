@@ -96,7 +96,8 @@ static int look_at(struct invocation *invocation, const struct look *before, str
     autoanswer answer = NULL;
 
     look->count = 0;
-    if (burrow_ask(invocation->client, "GET", "/sandboxes?limit=50", NULL, &answer, err) < 0)
+    if (burrow_ask(invocation->client, "GET", "/sandboxes?limit=50&state=" LIVING_STATES, NULL,
+                   &answer, err) < 0)
         return -1;
     const struct burrow_value *items = burrow_get(burrow_answer_value(answer), "items");
     for (const struct burrow_value *one = burrow_first(items); one && look->count < MOST;

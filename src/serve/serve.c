@@ -69,8 +69,9 @@ struct server {
     struct debug_door *debug; // NULL: none
     struct sender *sender;
     struct preview *preview;
-    struct preview_names names;                    // of exposed ports
-    char hosts[PREVIEW_ADDRESSES][CONFIG_ADDRESS]; // where those of this machine are
+    struct preview_names names;                                 // of exposed ports
+    char hosts[PREVIEW_ADDRESSES][CONFIG_ADDRESS];              // where those of this machine are
+    char local_url[CONFIG_ADDRESS + sizeof "http://localhost"]; // of the first address
     int data_fd; // where the local socket's path is too long, else -1
     int signal_fd;
     struct loop_watch *signals;
@@ -252,6 +253,7 @@ static int open_front(struct server *server, struct error *err)
         .loop = server->loop,
         .fronts = fronts_list(server->fronts),
         .public_url = server->config.public_url,
+        .local_url = server->local_url,
         .previews = &server->names,
     };
 
@@ -299,6 +301,17 @@ static size_t choose_connections(size_t wanted)
     return most;
 }
 
+/* For programs of this machine: one that is all of its addresses is none to connect to. */
+static void keep_local_url(struct server *server, const char *bound)
+{
+    const char *port = strrchr(bound, ':');
+    bool is_any = strncmp(bound, "0.0.0.0:", 8) == 0 || strncmp(bound, "[::]:", 5) == 0;
+
+    if (!*server->local_url)
+        (void)snprintf(server->local_url, sizeof server->local_url, "http://%s%s",
+                       is_any ? "localhost" : "", is_any ? port : bound);
+}
+
 /* A mistake that everybody makes once has its way out with it. */
 static int listen_tcp(struct server *server, const char *address, struct error *err)
 {
@@ -307,6 +320,7 @@ static int listen_tcp(struct server *server, const char *address, struct error *
 
     if (http_server_listen_tcp(server->http, address, &bound, &failure) == 0) {
         log_info("listening", F("address", bound));
+        keep_local_url(server, bound);
         return 0;
     }
     *err = failure;

@@ -51,11 +51,22 @@ int call_id(const struct call *call, unsigned index, const char *prefix, const c
     return error_refuse(err, ERROR_NOT_FOUND, noun, "%s '%.80s' not found", noun, text ? text : "");
 }
 
+/* Who came by the local socket, and says no other host than this one, is told where it is over TCP. */
+static const char *local_url(const struct call *call, const char *host)
+{
+    const char *url = call_work_of(call)->settings->local_url;
+    bool is_local = call->request && call->request->peer.is_local;
+
+    return is_local && url && *url && (!host || strcmp(host, "localhost") == 0) ? url : NULL;
+}
+
 const char *call_base_url(struct call *call)
 {
-    const char *url = call_work_of(call)->settings->public_url;
     const char *host = call->request ? call->request->host : NULL;
+    const char *url = call_work_of(call)->settings->public_url;
 
+    if (!url)
+        url = local_url(call, host);
     if (!url)
         return call_print(call, "http://%s", host ? host : "localhost");
     size_t length = strlen(url);

@@ -19,6 +19,7 @@ struct router_settings {
     const struct front *const
         *fronts; // NULL-terminated; routes of all are one space, the first match by words wins
     const char *public_url;               // or NULL
+    const char *local_url;                // over TCP, for who came by the local socket; NULL or ""
     const struct preview_names *previews; // how exposed ports are called (web/preview.h); or NULL
     bool is_open;                         // no key is asked for (tests only; never beyond loopback)
 };

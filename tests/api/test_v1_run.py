@@ -331,6 +331,8 @@ def test_the_same_key_runs_it_once(api, sandbox):
     ({"command": ["true"], "runtime": "base", "snapshot": "x"}, "snapshot", "runtime"),
     ({"command": ["true"], "sandbox": "sbx_x", "runtime": "base"}, "runtime", "its own"),
     ({"command": ["true"], "sandbox": "sbx_x", "labels": {"a": "b"}}, "labels", "its own"),
+    ({"command": ["true"], "sandbox": "sbx_x", "project": "p"}, "project", "its own"),
+    ({"command": ["true"], "sandbox": "sbx_x", "scopes": ["s"]}, "scopes", "its own"),
     ({"command": ["true"], "labels": {"a b": "c"}}, "labels", ""),
     ({"command": ["true"], "sandbox": "sbx_x", "limits": {"memoryBytes": "1Gi"}}, "limits", "its own"),
     ({"command": ["true"], "maxOutputBytes": "5Mi"}, "maxOutputBytes", ""),

@@ -12,6 +12,7 @@ import sys
 import tarfile
 import threading
 import time
+import urllib.request
 
 import pytest
 
@@ -160,7 +161,7 @@ def test_env_events_wait_and_fork(burrow, work):
     events = burrow.json("events", work)
     assert events[0]["kind"] == "sandbox.created"
     assert burrow.json("events", work, "--reverse", "--limit", "1")[0]["number"] > events[0]["number"]
-    assert "sandbox.created" in burrow.text("events", work, "--limit", "1")
+    assert events[-1]["kind"] in burrow.text("events", work, "--limit", "1")
     assert burrow.json("wait", work, "--state", "idle,running", "--timeout", "10s")["reached"] is True
     assert "still" in burrow.error("wait", work, "--state", "paused", "--timeout", "10ms", code=124)
     burrow("exec", work, "--", "sh", "-c", "echo forked > /workspace/forked")
@@ -252,6 +253,40 @@ def test_executions_jobs_and_logs(burrow, work):
         assert follower.wait(PATIENCE) == 0
     assert burrow.json("job", "info", work, job["id"])["state"] == "cancelled"
     burrow("wait", job["id"], code=burrow.json("execution", "get", job["id"])["exitCode"])
+
+
+def test_addresses_that_are_told_over_the_local_socket_are_ones_to_ask(burrow, server, work):
+    job = burrow.json("job", "create", work, "--", "sh", "-c", "echo out; echo err >&2")["id"]
+    burrow("wait", job)
+    for words in (["job", "get", work, job], ["execution", "get", job]):
+        told = burrow.json(*words)
+        assert told["stdout"]["url"] in burrow.text(*words)
+        for side, written in (("stdout", b"out\n"), ("stderr", b"err\n")):
+            asked = urllib.request.Request(told[side]["url"], headers={"Authorization": f"Bearer {server.key}"})
+            assert urllib.request.urlopen(asked, timeout=PATIENCE).read() == written
+
+
+def test_a_job_is_of_the_sandbox_that_is_named_with_it(burrow, work):
+    id = burrow.json("get", work)["id"]
+    job = burrow.json("job", "create", work, "--", "sleep", "1000")["id"]
+    other = burrow.json("create", "--name", "other")["id"]
+    for word in ("get", "logs", "destroy"):
+        for wrong in ("other", other, "nobody", "sbx_nobody"):
+            assert f"'{wrong}'" in burrow.error("job", word, wrong, job, code=3)
+        assert "'job_nothing'" in burrow.error("job", word, work, "job_nothing", code=3)
+    assert burrow.json("job", "get", id, job)["state"] == "running"
+    burrow("job", "destroy", work, job)
+    burrow("delete", "other")
+
+
+def test_a_job_is_asked_to_end_unless_it_is_forced(burrow, work):
+    script = "trap 'echo asked; exit 5' TERM; echo begun; while :; do sleep 0.05; done"
+    for option, written, code in (([], b"begun\nasked\n", 5), (["--force"], b"begun\n", 137)):
+        job = burrow.json("job", "create", work, "--", "sh", "-c", script)["id"]
+        until(lambda: burrow("logs", job).stdout == b"begun\n", "it to have begun")
+        burrow("job", "destroy", work, job, *option)
+        burrow("wait", job, code=code)
+        assert burrow("logs", job).stdout == written and burrow.json("job", "get", work, job)["status"] == "cancelled"
 
 
 def test_logs_follow_a_sandbox(burrow, work):
@@ -451,6 +486,21 @@ def test_a_name_whose_sandbox_has_ended_says_so(burrow):
     assert re.search(r"^ended +(now|\S+ ago)$", shown, re.M) and re.search(r"^reason +idle$", shown, re.M), shown
 
 
+def test_nobody_waits_for_a_state_of_what_has_ended(burrow):
+    made = burrow.json("create", "--name", "over", "--idle-timeout", "0")["id"]
+    with subprocess.Popen([BURROW, "wait", made, "--state", "paused"], stderr=subprocess.PIPE, env=burrow.environment) as waiting:
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(0.5)
+        burrow("delete", "over")
+        try:
+            assert waiting.wait(PATIENCE) == 3 and f"'{made}' has ended" in waiting.stderr.read().decode()
+        finally:
+            waiting.kill()
+    for words in ([], ["--timeout", "1h"]):
+        assert "has ended" in burrow.error("wait", made, "--state", "idle,running", *words, code=3)
+    assert burrow.json("wait", made)["reached"] is True
+
+
 def test_the_last_lines_of_what_was_written(burrow):
     burrow("create", "--name", "talks", "--idle-timeout", "0")
     burrow("exec", "talks", "--", "sh", "-c", "seq 1000; printf 'o\\000\\377dd'")
@@ -500,8 +550,16 @@ def test_standard_output_is_no_directory(burrow, work, tmp_path):
     assert "burrow fs download" in burrow.error("fs", "cp", "-r", f"{work}:/tmp/out", "-", code=2, cwd=tmp_path)
     (tmp_path / "-").mkdir()
     assert burrow("fs", "cp", f"{work}:/tmp/out/f", "-", cwd=tmp_path).stdout == b"x\n"
-    assert "--json" in burrow.json("fs", "cp", f"{work}:/tmp/out/f", "-", code=2, cwd=tmp_path)["error"]["message"]
     assert not list((tmp_path / "-").iterdir())
+
+
+def test_standard_output_has_one_value_or_a_file(burrow, work):
+    burrow("exec", work, "--", "sh", "-c", "mkdir -p /tmp/one && echo x >/tmp/one/f")
+    snapshot = burrow.json("snapshot", "create", work, "--tag", "to-stdout")["id"]
+    for words in (["fs", "cp", f"{work}:/tmp/one/f", "-"], ["fs", "download", work, "-", "--path", "/tmp/one"], ["snapshot", "export", snapshot, "-"]):
+        assert burrow(*words).stdout
+        assert "--json" in burrow.json(*words, code=2)["error"]["message"]
+    burrow("snapshot", "delete", snapshot)
 
 
 def test_local_directories_are_made_as_those_of_the_sandbox(burrow, work, tmp_path):
@@ -618,7 +676,7 @@ def test_snapshots_checkpoints_and_diff(burrow, work, tmp_path):
 def test_the_server_can_be_asked_about_itself(burrow, work):
     assert burrow.json("system", "info")["name"] == "burrow"
     assert "runtimes" in burrow.json("system", "df")["parts"]
-    assert burrow.json("system", "prune", "--dry-run")["dryRun"] is True
+    assert burrow.json("system", "prune", "--dry-run")["dryRun"] is True and burrow.json("system", "prune", "--confirm")["dryRun"] is False
     assert burrow.json("stats", "--by", "sandbox", "--start", "2026-01-01T00:00:00Z")["by"] == "sandbox"
     burrow("exec", work, "--", "true")
     assert burrow.text("stats").split()[:4] == ["DAY", "RUNS", "CPU", "DISK"]
@@ -945,6 +1003,15 @@ def test_shells_complete_what_the_server_has(burrow, work):
     burrow("snapshot", "delete", snapshot, "--confirm")
 
 
+def test_living_sandboxes_are_shown_however_many_have_ended_since(burrow, work):
+    ended = [burrow.json("run", "--", "true")["sandboxId"] for _ in range(101)]
+    named = burrow.json("create", "--name", "over-and-done")["id"]
+    burrow("delete", named)
+    assert work in [one["name"] for one in burrow.json("top")]
+    offered = [line.split("\t")[0] for line in burrow.text("complete", "events", "").splitlines()]
+    assert work in offered and ended[-1] in offered and named in offered and "over-and-done" not in offered
+
+
 # ---- run through a server ----
 
 def test_run_goes_to_the_local_server_and_never_starts_one(burrow, server, tmp_path):
@@ -1011,6 +1078,13 @@ def test_a_run_that_ignores_sigterm_is_killed(server, tmp_path, where):
         assert process.stdout.readline() == b"ready\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 137
+
+
+def test_a_run_belongs_to_its_project(burrow):
+    told = burrow.json("run", "--project-id", "proj_runs", "--scope", "one", "--scope", "two", "--", "true")
+    [listed] = burrow.json("list", "--project-id", "proj_runs", "--mode", "oneshot")
+    assert listed["id"] == told["sandboxId"] and listed["project"] == "proj_runs"
+    assert burrow.json("get", told["sandboxId"])["scopes"] == ["one", "two"]
 
 
 def test_a_run_from_a_snapshot(burrow, work):

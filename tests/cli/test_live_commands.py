@@ -242,6 +242,18 @@ def test_top_tells_what_is_used(burrow, work, terminal):  # noqa: F811
     burrow("job", "destroy", work, job["id"])
 
 
+def test_top_tells_what_is_sent(burrow):  # noqa: F811
+    burrow("create", "--name", "sends", "--network", "--idle-timeout", "0")
+    burrow("job", "create", "sends", "--", "bash", "-c", "while :; do head -c 1000 /dev/zero >/dev/udp/9.9.9.9/4000; sleep 0.01; done")
+    try:
+        for _ in range(2):
+            [told] = [one for one in burrow.json("top") if one["name"] == "sends"]
+            assert 1000 < told["egressBytesPerSecond"] < 1000000, told
+        assert re.search(r" sends .* [\d.]+ KiB/s$", burrow.text("top"), re.M)
+    finally:
+        burrow("delete", "sends")
+
+
 def children_of(parent):
     found = []
     for status in pathlib.Path("/proc").glob("[0-9]*/status"):

@@ -54,6 +54,13 @@ def test_each_command_has_help_with_usage():
             assert told == done.stdout
 
 
+@pytest.mark.parametrize("words, same", [("help cloud sandbox run", "run --help"), ("help sandbox list", "list --help"), ("help sb fs cp", "fs cp --help"),
+                                         ("sandbox help fs cp", "fs cp --help"), ("help cloud sandbox", "help"), ("cloud sandbox --help", "help")])
+def test_help_is_found_behind_the_words_of_the_page(words, same):
+    done = burrow(*words.split())
+    assert (done.returncode, done.stdout) == (0, burrow(*same.split()).stdout)
+
+
 def test_a_misspelled_command_is_answered_with_the_nearest():
     done = burrow("rnu")
     assert (done.returncode, done.stderr) == (2, "burrow: unknown command 'rnu'; did you mean 'run'?\n")

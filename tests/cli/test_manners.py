@@ -15,7 +15,8 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import server as servers  # noqa: E402
-from test_commands import BURROW, PATIENCE, Cli, commands, pytestmark, work  # noqa: E402,F401
+from client import until  # noqa: E402
+from test_commands import BURROW, PATIENCE, Cli, commands, http, pytestmark, work  # noqa: E402,F401
 from test_live_commands import Terminal  # noqa: E402
 from test_option_use import help_of, options_of  # noqa: E402
 
@@ -210,9 +211,25 @@ def test_an_interrupted_copy_leaves_nothing_half_done(burrow, work):
     burrow("exec", work, "--", "test", "!", "-e", "/half")
 
 
+@pytest.mark.parametrize("line, code", [("watch {here} {work}", 0), ("try --dir {here} --discard -- true", 130), ("snapshot build {here}", 130)])
+def test_ctrl_c_ends_what_only_reads_here(burrow, work, tmp_path, line, code):
+    """A file that takes hours."""
+    (tmp_path / "agentuity-snapshot.yaml").write_text("version: 1\nruntime: base:latest\nfiles:\n  - '**'\n")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(4 << 40)
+    process = subprocess.Popen([BURROW, *line.format(here=tmp_path, work=work).split()], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=burrow.environment)
+    try:
+        until(lambda: int(pathlib.Path(f"/proc/{process.pid}/io").read_text().split()[1]) > 10 << 20, "it to read")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == code, process.stderr.read()
+    finally:
+        process.kill()
+        process.communicate()
+
+
 # ---- a terminal ----
 
-def test_a_terminal_is_asked_before_something_is_deleted(burrow, terminal):
+def test_a_terminal_is_asked_before_something_is_deleted(burrow, terminal, tmp_path):
     burrow("create", "--name", "asked")
     window = terminal("burrow delete asked")
     window.wait_for("Delete sandbox 'asked' and all its files?")
@@ -224,6 +241,12 @@ def test_a_terminal_is_asked_before_something_is_deleted(burrow, terminal):
     window.type("y", "Enter")
     window.wait_for("ended with 0")
     burrow("get", "asked", code=3)
+    burrow("create", "--name", "asked")  # also by who sends standard error elsewhere
+    window = terminal("burrow delete asked 2>$LOG", LOG=str(tmp_path / "log"))
+    window.wait_for("Delete sandbox 'asked' and all its files? [y/N]")
+    window.type("n", "Enter")
+    window.wait_for("ended with 130")
+    burrow("delete", "asked")
     burrow("create", "--name", "unasked")
     terminal("burrow delete unasked --confirm").wait_for("ended with 0")
 
@@ -342,6 +365,40 @@ def test_what_takes_long_tells_how_fast_it_is_and_how_long_it_takes(slow, termin
     window.type("C-c")
     window.wait_for("ended with 130")
     assert not list(tmp_path.glob("taken*"))
+
+
+class Making(threading.Thread):
+    """A server that makes a runtime: a hundredth further at each question."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.percent = 30
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.start()
+
+    def run(self):
+        try:
+            while True:
+                peer, _ = self.socket.accept()
+                with peer:
+                    peer.recv(65536)
+                    self.percent += 1
+                    told = {"code": "runtime_not_ready", "detail": f"runtime 'x:latest' is being made (installing packages, {self.percent} %); try again in a moment"}
+                    peer.sendall(http(json.dumps(told).encode(), status="503 Service Unavailable"))
+        except OSError:
+            pass
+
+
+@pytest.mark.parametrize("line", ["create --runtime x", "run --runtime x -- true"])
+def test_a_runtime_that_the_server_makes_shows_how_far_it_is(terminal, line):
+    making = Making()
+    window = terminal(f"exec burrow {line}", BURROW_URL=making.url)
+    screen = window.wait_for(" left")
+    assert re.search(r"^\[#{7,} +\] +\d+%  [\d.]+%/s  .*[\dsmh] left  installing packages$", screen, re.M), screen
+    window.type("C-c")
+    window.wait_for("ended with 1")
+    making.socket.close()
 
 
 def test_a_bar_stays_in_its_line(slow, terminal, tmp_path):

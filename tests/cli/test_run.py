@@ -75,6 +75,12 @@ def wait_until(is_true, what, seconds=20):
 
 # ---- output and exit ----
 
+def test_no_server_is_started_for_a_run(burrow, data):
+    for words in (["--"], ["--local", "--"], ["--json", "--"], ["--tty", "--"]):
+        assert burrow(*words, "true").returncode == 0
+    assert not {"burrow.sock", "server.log", "server.lock"} & {path.name for path in data.iterdir()}
+
+
 def test_the_output_and_the_exit_code_are_the_commands(burrow):
     done = burrow("--", "sh", "-c", "echo out; echo err >&2; exit 3")
     assert (done.stdout, done.stderr, done.returncode) == (b"out\n", b"err\n", 3)

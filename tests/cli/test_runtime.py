@@ -120,6 +120,14 @@ def test_building_again_does_nothing_unless_forced(tmp_path):
     assert not first.exists()
 
 
+def test_json_is_one_value_whatever_is_made(tmp_path):
+    for words, unchanged in (([], False), ([], True), (["--force"], False)):
+        done = runtime("build", "host", "--json", *words, data=tmp_path)
+        told = json.loads(done.stdout)
+        assert told["success"] is True and told["name"] == "host:latest" and told["unchanged"] is unchanged and told["files"] > 20 and told["durationMs"] >= 0
+        assert bool(done.stderr) != unchanged  # the steps
+
+
 def test_verify_and_remove(tmp_path):
     assert runtime("verify", "host", data=tmp_path).returncode == 3
     runtime("build", "host", data=tmp_path)

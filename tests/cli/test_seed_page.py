@@ -34,7 +34,7 @@ class Page:
     """Runs lines of the page. Ids in them (sbx_abc123) stand for what `ids` says."""
 
     def __init__(self, place, server):
-        self.place, self.ids = place, {}
+        self.place, self.ids, self.key = place, {}, server.key
         (place / "bin").mkdir()
         (place / "bin" / "burrow").symlink_to(servers.BURROW)
         self.environment = plain_environment(place / "home", BURROW_DATA=str(server.data), PATH=f"{place / 'bin'}:{os.environ['PATH']}")
@@ -216,7 +216,7 @@ def test_the_options_of_create(page):
     page(f"burrow create --runtime-id {runtime} --name by-id")
     assert page.json("burrow get by-id --json")["runtime"] == "base:latest"
     page("burrow rm by-id")
-    for port in ("80", "65536"):
+    for port in ("0", "80", "1023", "65536"):
         assert "1024 to 65535" in page.run(f"burrow cloud sandbox create --port {port}", code=2).stderr
 
 
@@ -340,7 +340,7 @@ def test_archives(here):
     for line in ("burrow cloud sandbox fs download sbx_abc123 ./backup.tar.gz", "burrow cloud sandbox fs download sbx_abc123 ./backup.zip --format zip",
                  "burrow cloud sandbox fs download sbx_abc123 ./src.tar.gz --path /workspace/src", "burrow cloud sandbox fs dl sbx_abc123 ./dl.tar.gz"):
         here(line)
-    with tarfile.open(here.place / "backup.tar.gz") as archive:
+    with tarfile.open(here.place / "backup.tar.gz", "r:gz") as archive:
         assert {"root.txt", "a.js"} <= {pathlib.Path(name).name for name in archive.getnames()}
     with zipfile.ZipFile(here.place / "backup.zip") as archive:
         assert {"root.txt", "a.js"} <= {pathlib.Path(name).name for name in archive.namelist()}
@@ -435,7 +435,12 @@ def test_builds(page, tmp_path):
     assert named["name"] == "other" and named["description"] == "d" and named["metadata"] == {"a": "b", "c": "d"} and named["public"] is True
     page(f"{inside} burrow cloud sandbox snapshot generate > agentuity-snapshot.yaml")
     page(f"{inside} burrow cloud sandbox snapshot generate --format json > agentuity-snapshot.json")
-    assert "#" in (tmp_path / "project" / "agentuity-snapshot.yaml").read_text()
+    template = (tmp_path / "project" / "agentuity-snapshot.yaml").read_text()
+    for field in ("version", "runtime", "name", "description", "dependencies", "files", "env", "metadata"):
+        assert re.search(rf"^(# )?{field}:", template, re.M), field
+    assert re.search(r"^# Optional: Debian packages", template, re.M)
+    for name in ("agentuity-snapshot.yaml", "agentuity-snapshot.json"):  # as it is, it can be built
+        assert page.json(f"{inside} burrow cloud sandbox snapshot build . --file {name} --force --json")["name"] == "my-snapshot"
     assert json.loads((tmp_path / "project" / "agentuity-snapshot.json").read_text())["version"] == 1
     for one in page.json("burrow snapshot list --limit 100 --json"):
         if one.get("name") in ("my-snapshot", "other") or one.get("tag") == "production":
@@ -469,7 +474,8 @@ def test_executions(here):
     assert told["command"] == ["sh", "-c", "exit 5"] and told["exitCode"] == 5 and told["durationMs"] >= 0
     assert told["stdout"]["url"] and told["stderr"]["url"]
     said = here(f"burrow cloud sandbox execution get {last[0]['id']}")
-    assert re.search(r"^exit code +5$", said, re.M) and "exit 5" in said and re.search(r"^stdout +\S*/", said, re.M)
+    assert re.search(r"^exit code +5$", said, re.M) and "exit 5" in said
+    assert all(re.search(line, said, re.M) for line in (r"^took +[\d.]+m?s$", r"^stdout +http://\S+=stdout$", r"^stderr +http://\S+=stderr$")), said
 
 
 def test_events(page):
@@ -479,7 +485,8 @@ def test_events(page):
     kinds = [event["kind"] for event in told]
     assert kinds[0] == "sandbox.created" and any("pause" in kind for kind in kinds) and any("resume" in kind for kind in kinds)
     assert page.json("burrow cloud sandbox events sbx_abc123 --reverse --json") == told[::-1]
-    assert len(page.json("burrow cloud sandbox events sbx_abc123 --limit 1 --json")) == 1
+    assert page.json("burrow cloud sandbox events sbx_abc123 --limit 2 --json") == told[-2:]  # "Limit to last … events"
+    assert page.json("burrow cloud sandbox events sbx_abc123 --limit 2 --reverse --json") == told[:-3:-1]
     lines = page("burrow cloud sandbox events sbx_abc123 --limit 10").splitlines()
     assert len(lines) == 1 + min(10, len(told))
     page("burrow rm sbx_abc123")
@@ -566,6 +573,9 @@ def test_background_jobs(page, node):
     assert build["status"] in ("pending", "running", "failed")
     told = job_state(page, build["id"], ("failed", "completed"))
     assert told["status"] == "failed" and told["exitCode"] == 2 and told["stdout"]["url"] and told["startedAt"] and told["endedAt"]
+    said = page(f"burrow cloud sandbox job get sbx_abc123 {build['id']}")
+    assert all(re.search(line, said, re.M) for line in (r"^status +failed$", r"^exit code +2$", r"^started .* ago$|^started +now$", r"^ended ", r"^stdout +http", r"^stderr +http")), said
+    assert page(f"curl -s --max-time 60 -H 'Authorization: Bearer {page.key}' '{told['stdout']['url']}'") == "built\n"
     assert job_state(page, install["id"], ("failed", "completed"))["status"] == "completed"
     listed = [one["id"] for one in page.json("burrow cloud sandbox job list sbx_abc123 --json")]
     assert {build["id"], install["id"]} <= set(listed)

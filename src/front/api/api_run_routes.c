@@ -15,8 +15,8 @@
 
 struct run_body {
     struct command_body command;
-    const char *sandbox, *runtime, *snapshot, *name;
-    const char **dependencies, **packages;
+    const char *sandbox, *runtime, *snapshot, *name, *project;
+    const char **dependencies, **packages, **scopes;
     struct field_list labels, mounts;
     struct limits limits;
     bool has_limits;
@@ -47,6 +47,10 @@ static const struct field run_fields[] = {
      .help = "of its own sandbox"},
     {"labels", FIELD_TEXT_MAP, offsetof(struct run_body, labels), .maximum = 256,
      .help = "of its own sandbox, to find it by"},
+    {"project", FIELD_TEXT, offsetof(struct run_body, project), .minimum = 1, .maximum = 256,
+     .help = "of its own sandbox, to filter lists by"},
+    {"scopes", FIELD_TEXTS, offsetof(struct run_body, scopes), .maximum = 1000,
+     .help = "of its own sandbox, kept and given back"},
     {"limits", FIELD_MAP, offsetof(struct run_body, limits), .fields = sandbox_limits_fields,
      .has_offset = offsetof(struct run_body, has_limits), .help = "of its own sandbox"},
     {"network", FIELD_MAP, offsetof(struct run_body, network), .fields = network_body_fields,
@@ -91,6 +95,10 @@ static int check_body(const struct run_body *body, struct error *err)
         return fault(err, "name", words);
     if (body->labels.count)
         return fault(err, "labels", words);
+    if (body->project)
+        return fault(err, "project", words);
+    if (body->scopes)
+        return fault(err, "scopes", words);
     if (body->mounts.count)
         return fault(err, "mounts", words);
     if (body->has_network)
@@ -158,9 +166,11 @@ static int start_alone(struct call *call, struct run *run, struct error *err)
     autoclear(sandbox_info) info = {0};
 
     api_sandbox_defaults(&want);
+    call->actor.project = body->project;
     run->command.once = NULL;
     run->ends_with_client = !want.once;
-    if (find_snapshot(call, body->snapshot, &want.snapshot, err) < 0)
+    if (find_snapshot(call, body->snapshot, &want.snapshot, err) < 0 ||
+        sandbox_body_scopes(call, body->scopes, &want.scopes, err) < 0)
         return -1;
     if (sandbox_create(call->core, &call->actor, &want, &info, &run->execution, err) < 0)
         return sandbox_body_fail(err);

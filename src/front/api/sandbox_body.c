@@ -156,7 +156,7 @@ static int write_metadata(struct call *call, const struct data_value *value, con
     return 0;
 }
 
-static int write_scopes(struct call *call, const char **scopes, const char **out, struct error *err)
+int sandbox_body_scopes(struct call *call, const char **scopes, const char **out, struct error *err)
 {
     autobuffer text = {.maximum = KEPT_MAX};
     struct json_writer json;
@@ -315,7 +315,7 @@ int sandbox_body_create(struct call *call, struct sandbox_request *out,
         out->usual.directory = body.directory;
     out->usual.user = body.user;
     if (write_metadata(call, body.metadata, &out->metadata, err) < 0 ||
-        write_scopes(call, body.scopes, &out->scopes, err) < 0 ||
+        sandbox_body_scopes(call, body.scopes, &out->scopes, err) < 0 ||
         fill_first(call, &body, out, command, err) < 0 || fill_ports(call, &body, out, err) < 0)
         return -1;
     return fill_origin(call, &body, out, err);

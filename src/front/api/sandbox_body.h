@@ -40,5 +40,9 @@ int sandbox_body_change(struct call *call, struct sandbox_changes *out, struct e
 /* "NAME=VALUE", ended by NULL; NULL for none. */
 const char *const *sandbox_body_pairs(struct call *call, const struct field_list *pairs);
 
+/* What is kept of "scopes": a JSON list; NULL for none. */
+int sandbox_body_scopes(struct call *call, const char **scopes, const char **out,
+                        struct error *err);
+
 /* The core knows limits by other names than this front: says which field an error of it is about. Returns -1. */
 int sandbox_body_fail(struct error *err);
