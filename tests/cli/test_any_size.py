@@ -112,6 +112,15 @@ def test_what_cannot_be_sent_whole_leaves_what_was_there(burrow, tmp_path):
     assert burrow.text("exec", "work", "sh", "-c", "cat c/file; ls -A c; rm -r c") == "old\nfile\n"
 
 
+def test_a_tree_that_finds_the_disk_full_leaves_what_was_there(burrow, tmp_path):
+    write(tmp_path / "tree/file", LIMIT // 3)
+    burrow("create", "--name", "full", "--disk", "8Mi", "--idle-timeout", "0")
+    burrow("exec", "full", "sh", "-c", "mkdir d; echo old >d/file; head -c 20M /dev/urandom >d/all", code=1)
+    assert "disk" in burrow.error("fs", "cp", "-r", f"{tmp_path}/tree/.", "full:/workspace/d", code=7)
+    assert burrow.text("exec", "full", "sh", "-c", "cat d/file; ls -A d") == "old\nall\nfile\n"
+    burrow("rm", "full", "--confirm")
+
+
 @pytest.mark.parametrize("size", (0, 5, LIMIT - 1, LIMIT, LIMIT + 1, 3 * LIMIT, 3 * LIMIT + 17))
 def test_what_comes_out_of_a_pipe_has_any_size(burrow, tmp_path, size):
     local = write(tmp_path / "file", size, seed=size)
