@@ -385,7 +385,7 @@ int copy_run(struct invocation *invocation, struct burrow_error *err)
         return -1;
     progress_end(&copying.progress);
     if (copying.refused)
-        say_note("%llu %s left out: devices, or names and links that lead outside",
+        say_note("%llu %s left out: devices, what leads outside, or names that are too long",
                  (unsigned long long)copying.refused,
                  copying.refused == 1 ? "entry was" : "entries were");
     if (invocation->is_json)

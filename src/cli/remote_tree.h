@@ -19,7 +19,7 @@ struct remote_tree {
     void (*on_changing)(void *context, const char *path);
     void *context;
     uint64_t done, files, bytes; // so far
-    uint64_t left_out;           // devices, and what would lead outside
+    uint64_t left_out;           // devices, what would lead outside, names that are too long
 };
 
 /* What is in it comes into `directory`, an open one: what was there stays, but for files of the same name. */
