@@ -218,3 +218,19 @@ TEST(names_that_are_too_long_are_refused_and_not_cut)
     archive.data[BLOCK + 250] = '\0'; // its first part alone
     CHECK(fstatat(place.fd, archive.data + BLOCK, &info, 0) < 0);
 }
+
+TEST(what_is_dropped_takes_no_bytes_of_the_next_file)
+{
+    autoplace place = place_make();
+    struct burrow_error err = {0};
+    static char bytes[LARGE];
+    bool is_taken;
+    autoptr(entry_maker) maker = entry_maker_new(place.fd);
+    CHECK_INT(entry_begin_file(maker, "small", 0644, 3, &is_taken, &err), 0);
+    entry_drop_file(maker);
+    CHECK_INT(entry_begin_file(maker, "large", 0644, LARGE, &is_taken, &err), 0);
+    memset(bytes, 'a', sizeof bytes);
+    CHECK_INT(entry_add_bytes(maker, bytes, LARGE, &err), 0);
+    CHECK_INT(entry_end_file(maker, &err), 0);
+    check_file(&place, "large", LARGE, 'a');
+}
