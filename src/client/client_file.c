@@ -57,9 +57,10 @@ static void write_path(struct json_writer *json, const char *key, const char *ot
     json_string(json, is_text ? path : base64);
 }
 
+/* More than goes at once. What the sandbox's disk has no room for has none in parts either. */
 static bool is_too_large(const struct burrow_error *err)
 {
-    return err->status == 413;
+    return err->status == 413 && strcmp(err->code, "disk_full") != 0;
 }
 
 // ---- to the sandbox ----

@@ -373,6 +373,24 @@ def test_a_file_whose_size_is_not_told_replaces_none(against, tmp_path, size):
     assert code != 0, error
 
 
+def problem(status, code):
+    return http(json.dumps({"code": code, "detail": "refused"}).encode(), status=status, type="application/problem+json")
+
+
+@pytest.mark.parametrize("code, sent", [("disk_full", 1), ("too_large", 2)])
+def test_a_file_for_a_full_disk_is_sent_once(against, tmp_path, code, sent):
+    (tmp_path / "file").write_text("x")
+    puts = []
+
+    def answer(head):
+        if head.startswith(b"PUT "):
+            puts.append(head)
+            return problem("413 Content Too Large", code)
+        return http(b"{}") if b"/system/limits" in head else http(b"{}", status="404 Not Found")
+    exit_code, _, error = against(answer, "fs", "cp", tmp_path / "file", "box:/x/y")
+    assert exit_code == 7 and len(puts) == sent, (error, puts)
+
+
 @pytest.mark.parametrize("slow", ["hangs", "drips"])
 def test_ctrl_c_ends_an_upload_whose_cleaning_up_does_not_end(against, tmp_path, slow):
     (tmp_path / "large").write_bytes(b"x" * 500)
