@@ -135,7 +135,7 @@ static int send_file(struct copying *copying, const char *path, int fd, const st
         .sandbox = copying->sandbox,
         .path = path,
         .fd = fd,
-        .mode = info->st_mode & 0777,
+        .mode = S_ISREG(info->st_mode) ? info->st_mode & 0777 : 0, // a pipe's own says nothing
         .makes_parents = !copying->invocation->is_strict,
         .on_progress = on_progress,
         .context = copying,

@@ -158,7 +158,7 @@ static int look_at_old(struct sending *sending, bool *is_replaced, struct burrow
         sending->uid = burrow_integer(burrow_get(file, "uid"), -1);
         sending->gid = burrow_integer(burrow_get(file, "gid"), -1);
         if (!sending->mode && mode)
-            sending->mode = (unsigned)strtoul(mode, NULL, 8);
+            sending->mode = (unsigned)strtoul(mode, NULL, 8) & 01777; // as where it goes whole
     }
     burrow_answer_free(answer);
     return 0;

@@ -133,6 +133,14 @@ def test_what_comes_out_of_a_pipe_has_any_size(burrow, tmp_path, size):
     burrow("exec", "work", "rm", "-r", "p")
 
 
+def test_a_pipe_says_nothing_of_modes(burrow):
+    burrow("exec", "work", "sh", "-c", "mkdir m; touch m/run m/large; chmod 4755 m/run m/large")
+    for name, size, mode in (("run", 5, "755"), ("large", 2 * LIMIT, "755"), ("new", 5, "644"), ("new and large", 2 * LIMIT, "644")):
+        burrow("fs", "cp", "-", f"work:/workspace/m/{name}", input=b"x" * size)
+        assert burrow.text("exec", "work", "stat", "-c", "%a %s", f"m/{name}") == f"{mode} {size}\n"
+    burrow("exec", "work", "rm", "-r", "m")
+
+
 def test_a_pipe_that_is_left_leaves_what_was_there(burrow):
     burrow("exec", "work", "sh", "-c", "mkdir p; echo old >p/file")
     sending = subprocess.Popen([BURROW, "fs", "cp", "-", "work:/workspace/p/file"], env=burrow.environment, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
