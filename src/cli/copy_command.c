@@ -259,6 +259,7 @@ static int take_tree(struct copying *copying, const char *local, struct burrow_e
                                .most_bytes = UINT64_MAX,
                                .most_entries = UINT64_MAX,
                                .on_progress = on_progress,
+                               .leaves_unreadable = true,
                                .context = copying};
 
     if (mkdir(local, 0755) < 0 && errno != EEXIST)
@@ -385,7 +386,8 @@ int copy_run(struct invocation *invocation, struct burrow_error *err)
         return -1;
     progress_end(&copying.progress);
     if (copying.refused)
-        say_note("%llu %s left out: devices, what leads outside, or names that are too long",
+        say_note("%llu %s left out: devices, what leads outside, names that are too long, or what "
+                 "may not be read",
                  (unsigned long long)copying.refused,
                  copying.refused == 1 ? "entry was" : "entries were");
     if (invocation->is_json)

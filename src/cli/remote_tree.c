@@ -240,6 +240,17 @@ static bool is_gone(const struct burrow_error *err)
     return err->status == 404 && !strstr(err->code, "sandbox");
 }
 
+/* Whether all else is taken where this cannot be. A key that may not read is another matter, as it may read nothing. */
+static bool goes_on(const struct taking *taking, const struct burrow_error *err)
+{
+    bool is_left = taking->tree->leaves_unreadable && err->status == 403 &&
+                   strcmp(err->code, "forbidden") == 0;
+
+    if (is_left)
+        entry_refuse(taking->maker);
+    return is_left || is_gone(err);
+}
+
 /* A member that is a name, which has its bytes in another where they are not UTF-8; the caller frees it. */
 static char *bytes_of(const struct burrow_value *item, const char *member, const char *in_base64)
 {
@@ -280,7 +291,7 @@ static int take_entry(void *context, const struct burrow_value *item, struct bur
     } else {
         entry_refuse(taking->maker);
     }
-    return result < 0 && !is_gone(err) ? -1 : check_much(taking, err);
+    return result < 0 && !goes_on(taking, err) ? -1 : check_much(taking, err);
 }
 
 static int take_entries(struct taking *taking, struct burrow_error *err)
@@ -292,7 +303,7 @@ static int take_entries(struct taking *taking, struct burrow_error *err)
     if (burrow_list(taking->tree->client, target, 0, take_entry, taking, err) < 0)
         return -1;
     for (size_t i = 0; i < taking->n_inner; i++) {
-        if (take_inner(taking, &taking->inner[i], err) < 0 && !is_gone(err))
+        if (take_inner(taking, &taking->inner[i], err) < 0 && !goes_on(taking, err))
             return -1;
     }
     return 0;

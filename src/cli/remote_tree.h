@@ -6,6 +6,7 @@
 #pragma once
 #include "burrow.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct remote_tree {
@@ -17,9 +18,11 @@ struct remote_tree {
     void (*on_progress)(void *context, uint64_t done, uint64_t total);
     /* Of a file that the sandbox changes while it is read in parts: it is left out. NULL: that is a failure. */
     void (*on_changing)(void *context, const char *path);
+    bool leaves_unreadable; // what may not be read is left out; else that is a failure
     void *context;
     uint64_t done, files, bytes; // so far
-    uint64_t left_out;           // devices, what would lead outside, names that are too long
+    // devices, what would lead outside, names that are too long, what may not be read
+    uint64_t left_out;
 };
 
 /* What is in it comes into `directory`, an open one: what was there stays, but for files of the same name. */

@@ -377,6 +377,19 @@ def problem(status, code):
     return http(json.dumps({"code": code, "detail": "refused"}).encode(), status=status, type="application/problem+json")
 
 
+def test_what_may_not_be_read_is_left_out_and_counted(against, tmp_path):
+    names = [{"path": "shut", "kind": "directory", "mode": "0755"}, {"path": "shut too", "kind": "file", "mode": "0644"}, {"path": "good", "kind": "file", "mode": "0644"}]
+    plain = too_large_then(lambda path: listing_of(*names))
+
+    def answer(code):
+        return lambda head: problem("403 Forbidden", code) if b"shut" in head.split(b"\r\n")[0] else plain(head)
+    code, _, error = against(answer("forbidden"), "fs", "cp", "-r", "box:/x/.", tmp_path / "tree")
+    assert code == 0 and (tmp_path / "tree/good").read_text() == "xxx" and not (tmp_path / "tree/shut too").exists(), error
+    assert b"2 entries were left out" in error
+    code, _, error = against(answer("missing_scope"), "fs", "cp", "-r", "box:/x/.", tmp_path / "other")  # which is about all of it
+    assert code == 4, error
+
+
 @pytest.mark.parametrize("code, sent", [("disk_full", 1), ("too_large", 2)])
 def test_a_file_for_a_full_disk_is_sent_once(against, tmp_path, code, sent):
     (tmp_path / "file").write_text("x")
