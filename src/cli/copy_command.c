@@ -389,7 +389,7 @@ int copy_run(struct invocation *invocation, struct burrow_error *err)
     progress_end(&copying.progress);
     if (copying.refused)
         say_note("%llu %s left out: devices, what leads outside, names that are too long, or what "
-                 "may not be read",
+                 "could not be read",
                  (unsigned long long)copying.refused,
                  copying.refused == 1 ? "entry was" : "entries were");
     if (invocation->is_json)

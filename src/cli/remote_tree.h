@@ -18,10 +18,11 @@ struct remote_tree {
     void (*on_progress)(void *context, uint64_t done, uint64_t total);
     /* Of a file that the sandbox changes while it is read in parts: it is left out. NULL: that is a failure. */
     void (*on_changing)(void *context, const char *path);
-    bool leaves_unreadable; // what may not be read is left out; else that is a failure
+    /* What may not be read, or is no longer what it was listed as, is left out and counted; else that is a failure. */
+    bool leaves_unreadable;
     void *context;
     uint64_t done, files, bytes; // so far
-    // devices, what would lead outside, names that are too long, what may not be read
+    // devices, what would lead outside, names that are too long, what could not be read
     uint64_t left_out;
 };
 

@@ -390,6 +390,18 @@ def test_what_may_not_be_read_is_left_out_and_counted(against, tmp_path):
     assert code == 4, error
 
 
+def test_what_became_something_else_is_left_out_and_counted(against, tmp_path):
+    names = [{"path": name, "kind": "file", "mode": "0644"} for name in ("first", "other", "last")]
+    plain = too_large_then(lambda path: listing_of(*names))
+
+    def answer(*broken):
+        return lambda head: problem("409 Conflict", "conflict") if any(part in head.split(b"\r\n")[0] for part in broken) else plain(head)
+    code, _, error = against(answer(b"/files?path=/x/./other"), "fs", "cp", "-r", "box:/x/.", tmp_path / "tree")
+    assert code == 0 and sorted(path.name for path in (tmp_path / "tree").iterdir()) == ["first", "last"] and b"1 entry was left out" in error, error
+    code, _, error = against(answer(b"/files?path=/x/./other", b"stat?follow=false"), "fs", "cp", "-r", "box:/x/.", tmp_path / "paused")  # nothing is told any more
+    assert code == 6, error
+
+
 @pytest.mark.parametrize("code, sent", [("disk_full", 1), ("too_large", 2)])
 def test_a_file_for_a_full_disk_is_sent_once(against, tmp_path, code, sent):
     (tmp_path / "file").write_text("x")
