@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from test_commands import BURROW, PATIENCE, commands, entry, http, plain_environment, tar_of  # noqa: F401
+from test_commands import BURROW, PATIENCE, commands, entry, http, plain_environment, tar_of, until  # noqa: F401
 
 POISON = "x\x1b]0;owned\x07\x9b31m\x9d0;o\x9c\r\n\x08\x7fy"
 MOST_MEMORY = 192 << 20
@@ -414,6 +415,26 @@ def test_a_file_for_a_full_disk_is_sent_once(against, tmp_path, code, sent):
         return http(b"{}") if b"/system/limits" in head else http(b"{}", status="404 Not Found")
     exit_code, _, error = against(answer, "fs", "cp", tmp_path / "file", "box:/x/y")
     assert exit_code == 7 and len(puts) == sent, (error, puts)
+
+
+def test_a_pipe_that_pauses_keeps_no_request_waiting(tmp_path):
+    """A server gives up a body of which nothing comes for long, and what has come out of a pipe cannot be read again."""
+    sizes = []
+
+    def answer(head):
+        if head.startswith((b"PUT ", b"POST ")) and b"/move" not in head:
+            sizes.append(int(re.search(rb"content-length: (\d+)", head.lower())[1]))
+            return http(json.dumps({"sizeBytes": sum(sizes)}).encode())
+        return http(b"{}") if b"/system/limits" in head or b"/move" in head else http(b"{}", status="404 Not Found")
+    hostile = Hostile(answer)
+    sending = subprocess.Popen([BURROW, "fs", "cp", "-", "box:/x/y"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               env=plain_environment(tmp_path, BURROW_URL=hostile.url))
+    sending.stdin.write(bytes(9 << 20))
+    sending.stdin.flush()
+    until(lambda: sum(sizes) >= 8 << 20, "all but a rest to be there")
+    _, error = sending.communicate(b"x")
+    hostile.socket.close()
+    assert sending.returncode == 0 and sum(sizes) == (9 << 20) + 1, (error, sizes)
 
 
 @pytest.mark.parametrize("slow", ["hangs", "drips"])
