@@ -417,6 +417,19 @@ def test_a_file_for_a_full_disk_is_sent_once(against, tmp_path, code, sent):
     assert exit_code == 7 and len(puts) == sent, (error, puts)
 
 
+@pytest.mark.parametrize("status, is_sent", [("503 Service Unavailable", False), ("429 Too Many Requests", False), ("403 Forbidden", True), ("404 Not Found", True)])
+def test_a_limit_that_is_not_told_at_the_moment_is_not_guessed(against, tmp_path, status, is_sent):
+    (tmp_path / "tree").mkdir()
+    puts = []
+
+    def answer(head):
+        if head.startswith(b"PUT "):
+            puts.append(head)
+        return problem(status, "x") if b"/system/limits" in head else problem("404 Not Found", "not_found") if b"/stat?" in head else http(b"{}")
+    code, _, error = against(answer, "fs", "cp", "-r", tmp_path / "tree", "box:/x")
+    assert (code == 0) == is_sent == bool(puts), (code, error)
+
+
 def test_a_pipe_that_pauses_keeps_no_request_waiting(tmp_path):
     """A server gives up a body of which nothing comes for long, and what has come out of a pipe cannot be read again."""
     sizes = []
