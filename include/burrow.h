@@ -378,7 +378,7 @@ BURROW_API int burrow_file_read(struct burrow_client *client, const char *sandbo
 /*
  * The same with more to say. Files may have any size: what is larger than the server takes or gives at once goes in parts, those to the sandbox into a
  * file ".burrow-…" beside the one it becomes at the end (through a link: in place). A file that changes while it comes in parts is BURROW_CONFLICT.
- * Of what is no regular file here, as a pipe, the server takes as much as it takes at once.
+ * What is no regular file here, as a pipe, is read to its end.
  */
 struct burrow_transfer {
     const char *sandbox, *path;

@@ -135,7 +135,7 @@ static int send_file(struct copying *copying, const char *path, int fd, const st
         .sandbox = copying->sandbox,
         .path = path,
         .fd = fd,
-        .mode = info->st_mode & 0777,
+        .mode = S_ISREG(info->st_mode) ? info->st_mode & 0777 : 0, // a pipe's own says nothing
         .makes_parents = !copying->invocation->is_strict,
         .on_progress = on_progress,
         .context = copying,
@@ -251,7 +251,8 @@ static int take_file(struct copying *copying, const char *local, unsigned mode, 
     return result;
 }
 
-static int take_tree(struct copying *copying, const char *local, struct burrow_error *err)
+static int take_tree(struct copying *copying, const char *local, unsigned mode,
+                     struct burrow_error *err)
 {
     struct remote_tree tree = {.client = copying->invocation->client,
                                .sandbox = copying->sandbox,
@@ -259,9 +260,10 @@ static int take_tree(struct copying *copying, const char *local, struct burrow_e
                                .most_bytes = UINT64_MAX,
                                .most_entries = UINT64_MAX,
                                .on_progress = on_progress,
+                               .leaves_unreadable = true,
                                .context = copying};
 
-    if (mkdir(local, 0755) < 0 && errno != EEXIST)
+    if (mkdir(local, mode | 0700) < 0 && errno != EEXIST)
         return say_fail_sys(err, "make the directory '%s'", local);
     autofd directory = open(local, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
@@ -315,7 +317,7 @@ static int download(struct copying *copying, struct burrow_error *err)
         return -1;
     const struct burrow_value *value = burrow_answer_value(answer);
     const char *kind = burrow_text(burrow_get(value, "kind"));
-    const char *mode = burrow_text(burrow_get(value, "mode"));
+    const char *octal = burrow_text(burrow_get(value, "mode"));
     bool is_tree = kind && strcmp(kind, "directory") == 0;
     if (is_tree && !copying->invocation->is_recursive)
         return say_fail(err, BURROW_INVALID, "'%s' is a directory: copy it with -r", copying->path);
@@ -328,10 +330,11 @@ static int download(struct copying *copying, struct burrow_error *err)
             copying->sandbox, copying->path);
     if (make_parents(copying, local, err) < 0)
         return -1;
+    unsigned mode = octal ? (unsigned)strtoul(octal, NULL, 8) & 0777 : is_tree ? 0755 : 0644;
     if (is_tree)
-        return take_tree(copying, local, err);
+        return take_tree(copying, local, mode, err);
     copying->files = 1;
-    return take_file(copying, local, mode ? (unsigned)strtoul(mode, NULL, 8) & 0777 : 0644,
+    return take_file(copying, local, mode,
                      (uint64_t)burrow_integer(burrow_get(value, "sizeBytes"), 0), err);
 }
 
@@ -384,7 +387,8 @@ int copy_run(struct invocation *invocation, struct burrow_error *err)
         return -1;
     progress_end(&copying.progress);
     if (copying.refused)
-        say_note("%llu %s left out: devices, or names and links that lead outside",
+        say_note("%llu %s left out: devices, what leads outside, names that are too long, or what "
+                 "could not be read",
                  (unsigned long long)copying.refused,
                  copying.refused == 1 ? "entry was" : "entries were");
     if (invocation->is_json)

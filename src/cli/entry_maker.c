@@ -43,6 +43,7 @@ void entry_drop_file(struct entry_maker *maker)
     if (maker->fd >= 0) // nobody should take a part of a file for all of it
         file_drop(maker->parent_fd, *maker->beside ? maker->beside : maker->last, maker->fd);
     closep(&maker->fd);
+    maker->room = NULL; // of a small one, which is not kept then
 }
 
 void entry_maker_free(struct entry_maker *maker)

@@ -239,6 +239,35 @@ static bool is_gone(const struct burrow_error *err)
     return err->status == 404 && !strstr(err->code, "sandbox");
 }
 
+/* Then what failed is about this path alone, as of a file that is a directory by now. */
+static bool is_answered_for(const struct taking *taking, const char *name)
+{
+    autofree char *path = path_of(taking, name);
+    autofree char *target = burrow_path("/sandboxes/%s/files/stat?follow=false&path=%s",
+                                        taking->tree->sandbox, path, NULL);
+    struct burrow_error err;
+
+    return burrow_ask(taking->tree->client, "GET", target, NULL, NULL, &err) == 0 || is_gone(&err);
+}
+
+static bool is_unreadable(const struct taking *taking, const char *name,
+                          const struct burrow_error *err)
+{
+    if (err->status == 403)
+        return strcmp(err->code, "forbidden") == 0; // and none that is about the key
+    return (err->status == 400 || err->status == 409) && is_answered_for(taking, name);
+}
+
+/* Whether all else is taken where this cannot be. */
+static bool goes_on(const struct taking *taking, const char *name, const struct burrow_error *err)
+{
+    bool is_left = taking->tree->leaves_unreadable && is_unreadable(taking, name, err);
+
+    if (is_left)
+        entry_refuse(taking->maker);
+    return is_left || is_gone(err);
+}
+
 static int take_entry(void *context, const struct burrow_value *item, struct burrow_error *err)
 {
     struct taking *taking = context;
@@ -264,7 +293,7 @@ static int take_entry(void *context, const struct burrow_value *item, struct bur
     } else {
         entry_refuse(taking->maker);
     }
-    return result < 0 && !is_gone(err) ? -1 : check_much(taking, err);
+    return result < 0 && !goes_on(taking, name, err) ? -1 : check_much(taking, err);
 }
 
 static int take_entries(struct taking *taking, struct burrow_error *err)
@@ -276,7 +305,8 @@ static int take_entries(struct taking *taking, struct burrow_error *err)
     if (burrow_list(taking->tree->client, target, 0, take_entry, taking, err) < 0)
         return -1;
     for (size_t i = 0; i < taking->n_inner; i++) {
-        if (take_inner(taking, &taking->inner[i], err) < 0 && !is_gone(err))
+        const struct inner *inner = &taking->inner[i];
+        if (take_inner(taking, inner, err) < 0 && !goes_on(taking, inner->name, err))
             return -1;
     }
     return 0;

@@ -6,6 +6,7 @@
 #pragma once
 #include "burrow.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct remote_tree {
@@ -17,9 +18,12 @@ struct remote_tree {
     void (*on_progress)(void *context, uint64_t done, uint64_t total);
     /* Of a file that the sandbox changes while it is read in parts: it is left out. NULL: that is a failure. */
     void (*on_changing)(void *context, const char *path);
+    /* What may not be read, or is no longer what it was listed as, is left out and counted; else that is a failure. */
+    bool leaves_unreadable;
     void *context;
     uint64_t done, files, bytes; // so far
-    uint64_t left_out;           // devices, and what would lead outside
+    // devices, what would lead outside, names that are too long, what could not be read
+    uint64_t left_out;
 };
 
 /* What is in it comes into `directory`, an open one: what was there stays, but for files of the same name. */

@@ -22,8 +22,9 @@ struct tar_take {
     size_t filled;
     uint64_t left, padding;
     char type;
-    struct buffer text; // of a long name or of pax
-    char name[ENTRY_NAME], link[ENTRY_NAME];
+    struct buffer text;        // of a long name or of pax
+    char name[ENTRY_NAME + 1]; // one that was cut is still too long
+    char link[ENTRY_NAME];
     bool has_name, has_link, has_size; // told before the header
     uint64_t size;
     bool has_content; // a file is being made

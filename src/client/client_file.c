@@ -23,13 +23,14 @@
 #define PART_BYTES ((uint64_t)256 << 20)
 #define TAKEN_HERE "the sandbox changed '%.300s' while it was "
 
-/* A key that may not ask has the usual one. */
+/* A key that may not ask has the usual one, and so has a server that does not know the question. */
 int burrow_file_limit(struct burrow_client *client, uint64_t *out, struct burrow_error *err)
 {
     struct burrow_answer *answer = NULL;
 
     if (!client->file_limit_bytes) {
-        if (burrow_ask(client, "GET", "/system/limits", NULL, &answer, err) < 0 && !err->status)
+        if (burrow_ask(client, "GET", "/system/limits", NULL, &answer, err) < 0 &&
+            err->status != 403 && err->status != 404)
             return -1;
         int64_t told = burrow_integer(burrow_get(burrow_answer_value(answer), "fileBytes"), 0);
         client->file_limit_bytes = told > 0 ? (uint64_t)told : USUAL_LIMIT;
@@ -57,9 +58,10 @@ static void write_path(struct json_writer *json, const char *key, const char *ot
     json_string(json, is_text ? path : base64);
 }
 
+/* More than goes at once. What the sandbox's disk has no room for has none in parts either. */
 static bool is_too_large(const struct burrow_error *err)
 {
-    return err->status == 413;
+    return err->status == 413 && strcmp(err->code, "disk_full") != 0;
 }
 
 // ---- to the sandbox ----
@@ -157,7 +159,7 @@ static int look_at_old(struct sending *sending, bool *is_replaced, struct burrow
         sending->uid = burrow_integer(burrow_get(file, "uid"), -1);
         sending->gid = burrow_integer(burrow_get(file, "gid"), -1);
         if (!sending->mode && mode)
-            sending->mode = (unsigned)strtoul(mode, NULL, 8);
+            sending->mode = (unsigned)strtoul(mode, NULL, 8) & 01777; // as where it goes whole
     }
     burrow_answer_free(answer);
     return 0;
@@ -259,13 +261,13 @@ static int begin_again(struct sending *sending, off_t start, struct burrow_error
 
 // ---- what comes out of a pipe ----
 
-#define READ_AHEAD ((size_t)1 << 20) // what is no longer goes whole
+/* At once. It is read before it is sent: a request waits for no pipe, which may pause for longer than the server waits for a body. */
+#define AHEAD_BYTES ((size_t)4 << 20)
 
 struct piped {
     struct sending *sending;
-    char *ahead; // what was read before it was known how it is sent
-    size_t n_ahead, at;
-    uint64_t left; // of this part
+    char *ahead;
+    size_t n_ahead;
     bool is_over;
 };
 
@@ -296,60 +298,58 @@ static ssize_t read_piped(struct piped *piped, void *to, size_t size)
     return got;
 }
 
-static ssize_t read_part(void *context, void *to, size_t size)
+/* As much as there is room for, or all that is left. */
+static int read_ahead(struct piped *piped, struct burrow_error *err)
 {
-    struct piped *piped = context;
-    size_t most = size < piped->left ? size : (size_t)piped->left;
-    size_t ahead = piped->n_ahead - piped->at;
-    ssize_t got;
-
-    if (most == 0 || (!ahead && piped->is_over))
-        return 0;
-    if (ahead) {
-        got = (ssize_t)(ahead < most ? ahead : most);
-        memcpy(to, piped->ahead + piped->at, (size_t)got);
-        piped->at += (size_t)got;
-    } else {
-        got = read_piped(piped, to, most);
+    piped->n_ahead = 0;
+    while (!piped->is_over && piped->n_ahead < AHEAD_BYTES) {
+        ssize_t got =
+            read_piped(piped, piped->ahead + piped->n_ahead, AHEAD_BYTES - piped->n_ahead);
+        if (got < 0)
+            return client_fail_sys(err, errno == ECANCELED ? BURROW_CANCELLED : BURROW_LOCAL,
+                                   "read what is to be sent");
+        piped->n_ahead += (size_t)got;
     }
-    piped->left -= got > 0 ? (uint64_t)got : 0;
-    return got;
+    return 0;
 }
 
-static void on_part_sent(void *context, uint64_t sent)
+/* *size is what the file has then. */
+static int send_piece(struct sending *sending, const char *bytes, size_t length, uint64_t *size,
+                      struct burrow_error *err)
 {
-    on_sent(((struct piped *)context)->sending, sent);
-}
-
-static int send_piped_part(struct piped *piped, uint64_t most, struct burrow_error *err)
-{
-    struct sending *sending = piped->sending;
     const struct burrow_body body = {
-        .read = read_part, .on_progress = on_part_sent, .context = piped};
+        .type = "application/octet-stream", .data = bytes, .length = length};
     bool is_more = sending->sent > 0;
     autofree char *target = target_of(sending, is_more);
     struct burrow_answer *answer = NULL;
 
-    piped->left = most;
     if (burrow_send(sending->client, is_more ? "POST" : "PUT", target, &body, &answer, err) < 0)
         return -1;
-    int64_t size = burrow_integer(burrow_get(burrow_answer_value(answer), "sizeBytes"), -1);
+    *size = (uint64_t)burrow_integer(burrow_get(burrow_answer_value(answer), "sizeBytes"), -1);
     burrow_answer_free(answer);
+    on_sent(sending, length);
     sending->sent = sending->done;
-    return size >= 0 && (uint64_t)size == sending->sent
-               ? 0
-               : client_fail(err, BURROW_CONFLICT, TAKEN_HERE "written", sending->what->path);
+    return 0;
 }
 
 static int send_piped_parts(void *context, struct burrow_error *err)
 {
     struct piped *piped = context;
-    uint64_t most;
+    struct sending *sending = piped->sending;
+    uint64_t most, size = 0;
 
-    if (part_size(piped->sending->client, &most, err) < 0)
+    if (part_size(sending->client, &most, err) < 0)
         return -1;
-    while (!piped->is_over || piped->at < piped->n_ahead) {
-        if (send_piped_part(piped, most, err) < 0)
+    while (piped->n_ahead) {
+        for (size_t at = 0; at < piped->n_ahead;) {
+            size_t left = piped->n_ahead - at, part = left < most ? left : (size_t)most;
+            if (send_piece(sending, piped->ahead + at, part, &size, err) < 0)
+                return -1;
+            if (size != sending->sent)
+                return client_fail(err, BURROW_CONFLICT, TAKEN_HERE "written", sending->what->path);
+            at += part;
+        }
+        if (read_ahead(piped, err) < 0)
             return -1;
     }
     return 0;
@@ -357,26 +357,17 @@ static int send_piped_parts(void *context, struct burrow_error *err)
 
 static int send_pipe(struct sending *sending, struct burrow_error *err)
 {
-    autoclear(piped) piped = {.sending = sending, .ahead = xcalloc(1, READ_AHEAD)};
+    autoclear(piped) piped = {.sending = sending, .ahead = xcalloc(1, AHEAD_BYTES)};
+    uint64_t size;
 
-    while (!piped.is_over && piped.n_ahead < READ_AHEAD) {
-        ssize_t got = read_piped(&piped, piped.ahead + piped.n_ahead, READ_AHEAD - piped.n_ahead);
-        if (got < 0)
-            return client_fail_sys(err, errno == ECANCELED ? BURROW_CANCELLED : BURROW_LOCAL,
-                                   "read what is to be sent");
-        piped.n_ahead += (size_t)got;
-    }
+    if (read_ahead(&piped, err) < 0)
+        return -1;
     if (!piped.is_over)
         return send_beside(sending, send_piped_parts, &piped, err);
-    const struct burrow_body body = {
-        .type = "application/octet-stream", .data = piped.ahead, .length = piped.n_ahead};
-    autofree char *target = target_of(sending, false);
-    if (burrow_send(sending->client, "PUT", target, &body, NULL, err) < 0)
-        return piped.n_ahead && is_too_large(err)
-                   ? send_beside(sending, send_piped_parts, &piped, err)
-                   : -1;
-    on_sent(sending, piped.n_ahead);
-    return 0;
+    if (send_piece(sending, piped.ahead, piped.n_ahead, &size, err) == 0)
+        return 0;
+    return piped.n_ahead && is_too_large(err) ? send_beside(sending, send_piped_parts, &piped, err)
+                                              : -1;
 }
 
 static int send_file(struct sending *sending, struct burrow_error *err)

@@ -15,10 +15,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,7 +31,7 @@ struct copy {
     struct talk *talk;
     int to; // directory of the copy
     char to_name[256];
-    char beside[32]; // its name until it is whole
+    char beside[FILES_BESIDE]; // its name until it is whole
     // of a directory:
     struct walk walk;
     int root; // the copy
@@ -291,16 +289,6 @@ static int copy_tree(struct copy *copy, struct source *source, struct error *err
 
 // ---- both ----
 
-static int name_beside(struct copy *copy, struct error *err)
-{
-    uint64_t number = 0;
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0)
-        return error_sys(err, "find a name for the copy");
-    (void)snprintf(copy->beside, sizeof copy->beside, ".burrow-%016llx",
-                   (unsigned long long)number);
-    return 0;
-}
-
 static int make_copy(struct copy *copy, struct source *source, struct error *err)
 {
     switch (source->info.st_mode & S_IFMT) {
@@ -341,8 +329,10 @@ static int copy_source(struct copy *copy, struct source *source, struct error *e
 {
     struct error ignored;
 
-    if (check_place(copy, source, err) < 0 || name_beside(copy, err) < 0)
+    if (check_place(copy, source, err) < 0)
         return -1;
+    if (files_name_beside(copy->beside) < 0)
+        return error_sys(err, "find a name for the copy");
     int result = make_copy(copy, source, err);
     if (result == 0)
         result = put_in_place(copy, err);

@@ -4,7 +4,7 @@
  * and is walked without following any link, so nothing lands outside, whatever links the stream or
  * a guest plants. Files, directories, links and hard links within are made; devices, FIFOs and
  * sockets are refused. Set-id bits are dropped, directories stay open to their owner so that what
- * follows can be put in, what stands in a file's place is replaced.
+ * follows can be put in, what stands in a file's place is replaced when all of the file has come.
  */
 #include "base/auto.h"
 #include "base/fd.h"
@@ -23,10 +23,11 @@
 struct import {
     struct talk *talk;
     int root;
-    int parent;           // directory of the last record, or -1
-    size_t parent_length; // its path is the beginning of talk->item_path
-    int file;             // being filled, or -1
-    uint64_t left;        // bytes still to come for it
+    int parent;                // directory of the last record, or -1
+    size_t parent_length;      // its path is the beginning of talk->item_path
+    int file;                  // being filled, or -1
+    char beside[FILES_BESIDE]; // its name until it is whole, where something stood; ""
+    uint64_t left;             // bytes still to come for it
     bool has_holes;
     struct files_item item;
 };
@@ -165,10 +166,18 @@ static int import_hard_link(struct import *import, struct error *err)
     return replace(import, make_hard_link) < 0 ? failed(import, "make hard link", err) : 0;
 }
 
-static int make_file(struct import *import, const char *name)
+static int open_new(const struct import *import, const char *name)
 {
-    import->file = inside_openat(import->parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
-                                 safe_mode(import), BELOW);
+    return inside_openat(import->parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                         safe_mode(import), BELOW);
+}
+
+static int make_file(struct import *import)
+{
+    import->beside[0] = '\0';
+    import->file = open_new(import, below_name(import->item.path));
+    if (import->file < 0 && errno == EEXIST && files_name_beside(import->beside) == 0)
+        import->file = open_new(import, import->beside);
     return import->file < 0 ? -1 : 0;
 }
 
@@ -185,18 +194,31 @@ static int set_mode(const struct import *import, int fd)
 /* Owner before mode: a change of owner clears mode bits. The time comes last of all. */
 static int finish_file(struct import *import, struct error *err)
 {
-    autofd fd = take_fd(import->file);
+    int fd = import->file;
     if (import->has_holes && ftruncate(fd, (off_t)import->item.size) < 0)
         return failed(import, "write", err);
     if (set_owner(import, fd, "", AT_EMPTY_PATH) < 0 || set_mode(import, fd) < 0)
         return failed(import, "set owner and mode of", err);
     (void)set_time(import, fd, "", AT_EMPTY_PATH); // not worth failing for
+    if (import->beside[0] &&
+        renameat(import->parent, import->beside, import->parent, below_name(import->item.path)) < 0)
+        return failed(import, "replace", err);
+    closep(&import->file);
     return 0;
+}
+
+/* Nobody should take a part of a file for all of it. */
+static void drop_file(const struct import *import)
+{
+    if (import->file >= 0)
+        files_take_back(import->parent,
+                        import->beside[0] ? import->beside : below_name(import->item.path),
+                        import->file);
 }
 
 static int import_file(struct import *import, struct error *err)
 {
-    if (replace(import, make_file) < 0)
+    if (make_file(import) < 0)
         return failed(import, "create", err);
     import->has_holes = false;
     import->left = import->item.size;
@@ -319,6 +341,7 @@ int files_do_import(struct talk *talk, struct error *err)
     if (import.root < 0)
         return -1;
     int result = take_records(&import, err);
+    drop_file(&import);
     closep(&import.file);
     closep(&import.parent);
     closep(&import.root);

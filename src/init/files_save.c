@@ -29,9 +29,9 @@ static struct lock change_lock = {PTHREAD_MUTEX_INITIALIZER, LOCK_INIT_FILES};
 
 struct save {
     struct talk *talk;
-    int parent;      // directory of the file
-    char name[256];  // its name there
-    char beside[32]; // name of what is being written, "" when that is the file itself
+    int parent;                // directory of the file
+    char name[256];            // its name there
+    char beside[FILES_BESIDE]; // name of what is being written, "" when that is the file itself
     int fd;
     bool is_there, is_new; // when it was looked at last; made by us
     struct stat was;
@@ -154,14 +154,21 @@ static int failed(const struct save *save, const char *doing, struct error *err)
 
 // ---- beside, then in its place ----
 
+int files_name_beside(char out[FILES_BESIDE])
+{
+    uint64_t number = 0;
+
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0)
+        return -1;
+    (void)snprintf(out, FILES_BESIDE, ".burrow-%016llx", (unsigned long long)number);
+    return 0;
+}
+
 static int open_beside(struct save *save, struct error *err)
 {
     for (int tries = 0; tries < MAX_TRIES; tries++) {
-        uint64_t number = 0;
-        if (getrandom(&number, sizeof number, GRND_NONBLOCK) < 0)
+        if (files_name_beside(save->beside) < 0)
             return failed(save, "find a name beside", err);
-        (void)snprintf(save->beside, sizeof save->beside, ".burrow-%016llx",
-                       (unsigned long long)number);
         save->fd = inside_openat(save->parent, save->beside,
                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600, 0);
         if (save->fd >= 0 || errno != EEXIST)
@@ -273,17 +280,11 @@ static int begin(struct save *save, struct error *err)
     return talk->flags & FILES_APPEND ? open_to_append(save, err) : open_beside(save, err);
 }
 
-/* What was made goes again, if it still is what was made. */
+/* What was made goes again. */
 static void take_back(const struct save *save)
 {
-    const char *name = save->beside[0] ? save->beside : save->name;
-    struct stat ours, there;
-
-    if ((!save->beside[0] && !save->is_new) || fstat(save->fd, &ours) < 0 ||
-        fstatat(save->parent, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
-        return;
-    if (ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
-        (void)unlinkat(save->parent, name, 0); // best effort: it may be gone already
+    if (save->beside[0] || save->is_new)
+        files_take_back(save->parent, save->beside[0] ? save->beside : save->name, save->fd);
 }
 
 static int take_all(struct save *save, struct error *err)

@@ -51,6 +51,12 @@ int files_do_search(struct talk *talk, struct error *err);
 int files_do_copy(struct talk *talk, struct error *err);
 int files_do_rename(struct talk *talk, struct error *err);
 
+/* The name of what is not whole yet, beside what it takes the place of: one that nobody else has. -1 with errno. */
+#define FILES_BESIDE 32
+int files_name_beside(char out[FILES_BESIDE]);
+/* Takes away what has this name, if it still is the file of the fd. */
+void files_take_back(int parent, const char *name, int fd);
+
 /* Writes the asker's DATA to a file. 1: committed; 0: given up by the asker; else as a verb. */
 int files_take_data(struct talk *talk, int fd, struct error *err);
 

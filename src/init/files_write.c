@@ -101,15 +101,13 @@ int files_take_data(struct talk *talk, int fd, struct error *err)
     }
 }
 
-/* Takes a new file back, if it still is the one that was made. */
-static void take_back(const struct target *target)
+void files_take_back(int parent, const char *name, int fd)
 {
     struct stat ours, there;
-    if (target->parent < 0 || fstat(target->fd, &ours) < 0 ||
-        fstatat(target->parent, target->name, &there, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstat(fd, &ours) < 0 || fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
         return;
     if (ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
-        (void)unlinkat(target->parent, target->name, 0); // best effort: it may be gone already
+        (void)unlinkat(parent, name, 0); // best effort: it may be gone already
 }
 
 int files_do_write(struct talk *talk, struct error *err)
@@ -118,8 +116,8 @@ int files_do_write(struct talk *talk, struct error *err)
     if (open_target(talk, &target, err) < 0)
         return -1;
     int result = files_take_data(talk, target.fd, err);
-    if (result <= 0)
-        take_back(&target);
+    if (result <= 0 && target.parent >= 0)
+        files_take_back(target.parent, target.name, target.fd);
     if (result == 0)
         result = error_set(err, ERROR_CONFLICT, "the write of " INSIDE_SHOWN " was given up",
                            talk->path);

@@ -112,6 +112,15 @@ def test_what_cannot_be_sent_whole_leaves_what_was_there(burrow, tmp_path):
     assert burrow.text("exec", "work", "sh", "-c", "cat c/file; ls -A c; rm -r c") == "old\nfile\n"
 
 
+def test_a_tree_that_finds_the_disk_full_leaves_what_was_there(burrow, tmp_path):
+    write(tmp_path / "tree/file", LIMIT // 3)
+    burrow("create", "--name", "full", "--disk", "8Mi", "--idle-timeout", "0")
+    burrow("exec", "full", "sh", "-c", "mkdir d; echo old >d/file; head -c 20M /dev/urandom >d/all", code=1)
+    assert "disk" in burrow.error("fs", "cp", "-r", f"{tmp_path}/tree/.", "full:/workspace/d", code=7)
+    assert burrow.text("exec", "full", "sh", "-c", "cat d/file; ls -A d") == "old\nall\nfile\n"
+    burrow("rm", "full", "--confirm")
+
+
 @pytest.mark.parametrize("size", (0, 5, LIMIT - 1, LIMIT, LIMIT + 1, 3 * LIMIT, 3 * LIMIT + 17))
 def test_what_comes_out_of_a_pipe_has_any_size(burrow, tmp_path, size):
     local = write(tmp_path / "file", size, seed=size)
@@ -122,6 +131,14 @@ def test_what_comes_out_of_a_pipe_has_any_size(burrow, tmp_path, size):
         assert digest_there(burrow, "p/file") == digest(local) and names_there(burrow, "p") == ["file"]
     assert burrow.text("exec", "work", "stat", "-c", "%u:%g", "p/file") == "33:44\n"
     burrow("exec", "work", "rm", "-r", "p")
+
+
+def test_a_pipe_says_nothing_of_modes(burrow):
+    burrow("exec", "work", "sh", "-c", "mkdir m; touch m/run m/large; chmod 4755 m/run m/large")
+    for name, size, mode in (("run", 5, "755"), ("large", 2 * LIMIT, "755"), ("new", 5, "644"), ("new and large", 2 * LIMIT, "644")):
+        burrow("fs", "cp", "-", f"work:/workspace/m/{name}", input=b"x" * size)
+        assert burrow.text("exec", "work", "stat", "-c", "%a %s", f"m/{name}") == f"{mode} {size}\n"
+    burrow("exec", "work", "rm", "-r", "m")
 
 
 def test_a_pipe_that_is_left_leaves_what_was_there(burrow):

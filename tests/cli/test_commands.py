@@ -570,6 +570,11 @@ def test_local_directories_are_made_as_those_of_the_sandbox(burrow, work, tmp_pa
     burrow("fs", "cp", "-r", f"{work}:/tmp/modes", tmp_path / "a/b/modes")
     assert (tmp_path / "a/b/modes/shut").stat().st_mode & 0o777 == 0o700 and (tmp_path / "a/b/modes/read").stat().st_mode & 0o777 == 0o755
     assert (tmp_path / "a/b/modes/read/f").read_text() == "x\n"
+    burrow("fs", "cp", "-r", f"{work}:/tmp/modes/shut", tmp_path / "private")
+    assert (tmp_path / "private").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "mine").mkdir(mode=0o755)
+    burrow("fs", "cp", "-r", f"{work}:/tmp/modes/shut/.", tmp_path / "mine")
+    assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o755
 
 
 def test_an_archive_of_a_hostile_server_stays_in_its_place(tmp_path):

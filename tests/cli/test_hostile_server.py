@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from test_commands import BURROW, PATIENCE, commands, entry, http, plain_environment, tar_of  # noqa: F401
+from test_commands import BURROW, PATIENCE, commands, entry, http, plain_environment, tar_of, until  # noqa: F401
 
 POISON = "x\x1b]0;owned\x07\x9b31m\x9d0;o\x9c\r\n\x08\x7fy"
 MOST_MEMORY = 192 << 20
@@ -371,6 +372,82 @@ def test_a_file_whose_size_is_not_told_replaces_none(against, tmp_path, size):
     (tmp_path / "empty").write_text("")
     code, _, error = against(answer, "fs", "cp", tmp_path / "empty", "box:/x/y")
     assert code != 0, error
+
+
+def problem(status, code):
+    return http(json.dumps({"code": code, "detail": "refused"}).encode(), status=status, type="application/problem+json")
+
+
+def test_what_may_not_be_read_is_left_out_and_counted(against, tmp_path):
+    names = [{"path": "shut", "kind": "directory", "mode": "0755"}, {"path": "shut too", "kind": "file", "mode": "0644"}, {"path": "good", "kind": "file", "mode": "0644"}]
+    plain = too_large_then(lambda path: listing_of(*names))
+
+    def answer(code):
+        return lambda head: problem("403 Forbidden", code) if b"shut" in head.split(b"\r\n")[0] else plain(head)
+    code, _, error = against(answer("forbidden"), "fs", "cp", "-r", "box:/x/.", tmp_path / "tree")
+    assert code == 0 and (tmp_path / "tree/good").read_text() == "xxx" and not (tmp_path / "tree/shut too").exists(), error
+    assert b"2 entries were left out" in error
+    code, _, error = against(answer("missing_scope"), "fs", "cp", "-r", "box:/x/.", tmp_path / "other")  # which is about all of it
+    assert code == 4, error
+
+
+def test_what_became_something_else_is_left_out_and_counted(against, tmp_path):
+    names = [{"path": name, "kind": "file", "mode": "0644"} for name in ("first", "other", "last")]
+    plain = too_large_then(lambda path: listing_of(*names))
+
+    def answer(*broken):
+        return lambda head: problem("409 Conflict", "conflict") if any(part in head.split(b"\r\n")[0] for part in broken) else plain(head)
+    code, _, error = against(answer(b"/files?path=/x/./other"), "fs", "cp", "-r", "box:/x/.", tmp_path / "tree")
+    assert code == 0 and sorted(path.name for path in (tmp_path / "tree").iterdir()) == ["first", "last"] and b"1 entry was left out" in error, error
+    code, _, error = against(answer(b"/files?path=/x/./other", b"stat?follow=false"), "fs", "cp", "-r", "box:/x/.", tmp_path / "paused")  # nothing is told any more
+    assert code == 6, error
+
+
+@pytest.mark.parametrize("code, sent", [("disk_full", 1), ("too_large", 2)])
+def test_a_file_for_a_full_disk_is_sent_once(against, tmp_path, code, sent):
+    (tmp_path / "file").write_text("x")
+    puts = []
+
+    def answer(head):
+        if head.startswith(b"PUT "):
+            puts.append(head)
+            return problem("413 Content Too Large", code)
+        return http(b"{}") if b"/system/limits" in head else http(b"{}", status="404 Not Found")
+    exit_code, _, error = against(answer, "fs", "cp", tmp_path / "file", "box:/x/y")
+    assert exit_code == 7 and len(puts) == sent, (error, puts)
+
+
+@pytest.mark.parametrize("status, is_sent", [("503 Service Unavailable", False), ("429 Too Many Requests", False), ("403 Forbidden", True), ("404 Not Found", True)])
+def test_a_limit_that_is_not_told_at_the_moment_is_not_guessed(against, tmp_path, status, is_sent):
+    (tmp_path / "tree").mkdir()
+    puts = []
+
+    def answer(head):
+        if head.startswith(b"PUT "):
+            puts.append(head)
+        return problem(status, "x") if b"/system/limits" in head else problem("404 Not Found", "not_found") if b"/stat?" in head else http(b"{}")
+    code, _, error = against(answer, "fs", "cp", "-r", tmp_path / "tree", "box:/x")
+    assert (code == 0) == is_sent == bool(puts), (code, error)
+
+
+def test_a_pipe_that_pauses_keeps_no_request_waiting(tmp_path):
+    """A server gives up a body of which nothing comes for long, and what has come out of a pipe cannot be read again."""
+    sizes = []
+
+    def answer(head):
+        if head.startswith((b"PUT ", b"POST ")) and b"/move" not in head:
+            sizes.append(int(re.search(rb"content-length: (\d+)", head.lower())[1]))
+            return http(json.dumps({"sizeBytes": sum(sizes)}).encode())
+        return http(b"{}") if b"/system/limits" in head or b"/move" in head else http(b"{}", status="404 Not Found")
+    hostile = Hostile(answer)
+    sending = subprocess.Popen([BURROW, "fs", "cp", "-", "box:/x/y"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               env=plain_environment(tmp_path, BURROW_URL=hostile.url))
+    sending.stdin.write(bytes(9 << 20))
+    sending.stdin.flush()
+    until(lambda: sum(sizes) >= 8 << 20, "all but a rest to be there")
+    _, error = sending.communicate(b"x")
+    hostile.socket.close()
+    assert sending.returncode == 0 and sum(sizes) == (9 << 20) + 1, (error, sizes)
 
 
 @pytest.mark.parametrize("slow", ["hangs", "drips"])

@@ -193,3 +193,44 @@ TEST(all_names_are_below_the_directory_that_was_entered)
     autoptr(entry_maker) maker = entry_maker_new(place.fd);
     CHECK(!entry_maker_enter(maker, "a/../.."));
 }
+
+TEST(names_that_are_too_long_are_refused_and_not_cut)
+{
+    autoplace place = place_make();
+    autobuffer archive = {0};
+    struct burrow_error err = {0};
+    struct stat info;
+    const size_t length = 5000;
+    add(&archive, 'L', "././@LongLink", "", length, 'a');
+    for (size_t i = 250; i < length; i += 251)
+        archive.data[BLOCK + i] = '/';
+    add(&archive, '0', "cut", "", 3, 'b');
+    add(&archive, '0', "next", "", 3, 'c');
+
+    autoptr(entry_maker) maker = entry_maker_new(place.fd);
+    struct tar_take *tar = tar_take_new(maker);
+    CHECK_INT(tar_take_bytes(tar, archive.data, archive.length, &err), 0);
+    CHECK_INT(tar_take_end(tar, &err), 0);
+    tar_take_free(tar);
+    CHECK_INT(entry_maker_refused(maker), 1);
+    CHECK_INT(entry_maker_entries(maker), 1);
+    check_file(&place, "next", 3, 'c');
+    archive.data[BLOCK + 250] = '\0'; // its first part alone
+    CHECK(fstatat(place.fd, archive.data + BLOCK, &info, 0) < 0);
+}
+
+TEST(what_is_dropped_takes_no_bytes_of_the_next_file)
+{
+    autoplace place = place_make();
+    struct burrow_error err = {0};
+    static char bytes[LARGE];
+    bool is_taken;
+    autoptr(entry_maker) maker = entry_maker_new(place.fd);
+    CHECK_INT(entry_begin_file(maker, "small", 0644, 3, &is_taken, &err), 0);
+    entry_drop_file(maker);
+    CHECK_INT(entry_begin_file(maker, "large", 0644, LARGE, &is_taken, &err), 0);
+    memset(bytes, 'a', sizeof bytes);
+    CHECK_INT(entry_add_bytes(maker, bytes, LARGE, &err), 0);
+    CHECK_INT(entry_end_file(maker, &err), 0);
+    check_file(&place, "large", LARGE, 'a');
+}

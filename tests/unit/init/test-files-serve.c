@@ -2,6 +2,7 @@
 /* What the file server does when asked nicely: every verb, as the engine speaks them. */
 #include "file_rig.h"
 
+#include <dirent.h>
 #include <limits.h>
 
 TEST(a_file_is_read_whole_and_in_parts)
@@ -501,6 +502,55 @@ TEST(what_came_before_a_record_that_cannot_be_had_stays)
     check_sizes(rig.fd, 4);
     CHECK(faccessat(rig.fd, "f4", F_OK, 0) < 0);
     CHECK_OK(files_stat(rig.conv, ".", true, NULL, NULL, &err), err);
+}
+
+static unsigned count_names(int dir)
+{
+    DIR *listing = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    unsigned count = 0;
+    CHECK(listing);
+    while (readdir(listing))
+        count++;
+    (void)closedir(listing);
+    return count - 2;
+}
+
+/* An import that has begun with a half of the file `path`. */
+static void begin_half(const struct rig *rig, const char *path)
+{
+    static uint8_t room[FILES_MAX_FRAME];
+    const struct files_item item = {.path = path, .target = "", .mode = S_IFREG | 0600, .size = 6};
+    struct files_request_wire request = {.path_size = 2, .second_size = 1, .third_size = 1};
+    struct iovec ask[] = {
+        {&request, sizeof request}, {(void *)".", 2}, {(void *)"", 1}, {(void *)"", 1}};
+    struct iovec record = {room, files_item_write(&item, room)}, data = {(void *)"abc", 3};
+    CHECK(files_frame_send(rig->conv, FILES_IMPORT, 0, ask, 4) == 0);
+    CHECK(files_frame_send(rig->conv, FILES_ITEM, 0, &record, 1) == 0);
+    CHECK(files_frame_send(rig->conv, FILES_DATA, 0, &data, 1) == 0);
+}
+
+TEST(a_file_of_an_import_that_is_cut_off_leaves_what_there_was)
+{
+    static uint8_t room[FILES_MAX_FRAME];
+    static const char *const paths[] = {"old", "new"};
+    struct files_frame frame;
+    RIG(rig);
+    put_file(rig.fd, "old", "as it was", 0600);
+    for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+        begin_half(&rig, paths[i]);
+        CHECK(files_frame_send(rig.conv, FILES_ABORT, 0, NULL, 0) == 0);
+        CHECK_INT(files_frame_receive(rig.conv, room, &frame, 0), 1);
+        CHECK_INT(frame.type, FILES_ERROR);
+        CHECK_STR(get_file(rig.fd, "old"), "as it was");
+        CHECK_INT(count_names(rig.fd), 1);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+        begin_half(&rig, paths[i]);
+        rig_stop(&rig);
+        CHECK_STR(get_file(rig.fd, "old"), "as it was");
+        CHECK_INT(count_names(rig.fd), 1);
+        rig_start(&rig);
+    }
 }
 
 TEST(what_was_exported_can_be_imported)
