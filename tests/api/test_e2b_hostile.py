@@ -8,7 +8,7 @@ import urllib.parse
 import pytest
 
 import e2b as protocol
-from client import Client
+from client import Client, until
 
 
 @pytest.fixture
@@ -296,6 +296,8 @@ def test_runs_of_code_are_remembered_over_a_restart(own_server):
     client = Client(server.port, key)
     made = client.post("/api/v1/sandboxes", {"runtime": "base"}).json["id"]
     assert [run(client) for _ in range(2)] == [200, 200]
+    # the interpreter, which is the first, is told of when it has ended; nobody waits for the second to be written down
+    until(lambda: [item["runs"] for item in client.get("/api/v1/usage").json["items"]] == [1], "the second to be written down")
     server.kill()
     server.start()
     client = Client(server.port, key)
