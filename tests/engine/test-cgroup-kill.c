@@ -262,6 +262,7 @@ TEST_MODES(a_sweep_ends_what_nobody_owns)
     struct witness witness = witness_open();
     autoptr(cgroup) lost = make("b1", &no_limits, false);
     (void)start(lost, count_up, &shared->counts[1]);
+    CHECK(counts_on(&shared->counts[1], 1)); // it is in there
     CHECK(mkdirat(root->trees[root->n_trees - 1].fd, "b3", 0755) == 0);
 
     CHECK_OK(cgroup_sweep(root, owns_b2, &asked, &err), err);
