@@ -248,17 +248,6 @@ static int write_announcement(const struct build *build, const char *hash, struc
     return say_finish(&json, err);
 }
 
-static void put_list(struct json_writer *json, const char *key, const char *const *list)
-{
-    if (!list || !*list)
-        return;
-    json_key(json, key);
-    json_list_begin(json);
-    for (; *list; list++)
-        json_string(json, *list);
-    json_list_end(json);
-}
-
 /* What finishes it. */
 static int write_end(const struct build *build, struct buffer *out, struct burrow_error *err)
 {
@@ -273,8 +262,8 @@ static int write_end(const struct build *build, struct buffer *out, struct burro
     if (build_file_put_pairs(&json, &env, err) < 0 ||
         build_file_put_pairs(&json, &metadata, err) < 0)
         return -1;
-    put_list(&json, "dependencies", (const char *const *)file->dependencies);
-    put_list(&json, "packages", (const char *const *)file->packages);
+    json_strings(&json, "dependencies", (const char *const *)file->dependencies);
+    json_strings(&json, "packages", (const char *const *)file->packages);
     json_map_end(&json);
     return say_finish(&json, err);
 }

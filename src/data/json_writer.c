@@ -111,6 +111,17 @@ void json_natural(struct json_writer *writer, uint64_t number)
 
 /* ---- strings ---- */
 
+void json_strings(struct json_writer *writer, const char *key, const char *const *strings)
+{
+    if (!strings || !*strings)
+        return;
+    json_key(writer, key);
+    json_list_begin(writer);
+    for (; *strings; strings++)
+        json_string(writer, *strings);
+    json_list_end(writer);
+}
+
 void json_string_begin(struct json_writer *writer)
 {
     separate(writer);

@@ -47,6 +47,9 @@ void json_natural(struct json_writer *writer, uint64_t number);
 void json_string(struct json_writer *writer, const char *text); // NULL is null
 void json_bytes(struct json_writer *writer, const char *text, size_t length);
 
+/* A member of a map that is a list of strings, of which the last is followed by NULL; nothing where there are none, or for NULL. */
+void json_strings(struct json_writer *writer, const char *key, const char *const *strings);
+
 /* A string in pieces, which may be cut anywhere, also within a character. */
 void json_string_begin(struct json_writer *writer);
 void json_string_piece(struct json_writer *writer, const char *text, size_t length);

@@ -269,17 +269,6 @@ int oci_writer_end_layer(struct oci_writer *writer, struct error *err)
 
 // ---- texts ----
 
-static void write_list(struct json_writer *json, const char *key, const char *const *list)
-{
-    if (!list || !*list)
-        return;
-    json_key(json, key);
-    json_list_begin(json);
-    for (; *list; list++)
-        json_string(json, *list);
-    json_list_end(json);
-}
-
 static void write_pair(struct json_writer *json, const char *key, const char *text)
 {
     if (!text)
@@ -324,8 +313,8 @@ static int write_config(const struct oci_writer *writer, const struct oci_writer
     write_pair(&json, "os", "linux");
     json_key(&json, "config");
     json_map_begin(&json);
-    write_list(&json, "Env", config->env);
-    write_list(&json, "Cmd", config->command);
+    json_strings(&json, "Env", config->env);
+    json_strings(&json, "Cmd", config->command);
     write_pair(&json, "User", config->user);
     write_pair(&json, "WorkingDir", config->directory);
     json_map_end(&json);

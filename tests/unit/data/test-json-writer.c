@@ -41,6 +41,23 @@ TEST(an_object_is_written_with_its_commas)
               "\"list\":[true,false,null,null,[],{}],\"odd \\\"key\\\"\\n\":{\"a\":null}}");
 }
 
+TEST(a_list_of_strings_is_a_member_where_there_are_some)
+{
+    static const char *const some[] = {"a", "b \"c\"", NULL}, *const none[] = {NULL};
+    autobuffer to = {0};
+    struct json_writer w;
+    struct error err = {0};
+
+    json_writer_init(&w, &to);
+    json_map_begin(&w);
+    json_strings(&w, "some", some);
+    json_strings(&w, "none", none);
+    json_strings(&w, "null", NULL);
+    json_map_end(&w);
+    CHECK_OK(json_writer_finish(&w, &err), err);
+    CHECK_STR(to.data, "{\"some\":[\"a\",\"b \\\"c\\\"\"]}");
+}
+
 TEST(bad_bytes_become_replacement_characters)
 {
     autobuffer to = {0};
