@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all of this folder shares. An archive is parsed and made by the program burrow-archive, a process without rights that
- * lives as long as one archive; this side (unpacker.h, packer.h) speaks records with it and takes what it says for
+ * lives as long as one archive; this side (unpacker.h, packer.h, writer.h) speaks records with it and takes what it says for
  * hostile. How the two talk is in records.h.
  * Threads: plain values.
  */

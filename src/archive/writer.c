@@ -9,7 +9,7 @@
 
 struct writer {
     struct archiver archiver;
-    uint64_t most_entries, entries; // the latter may still come
+    uint64_t entries, most_entries; // given, and allowed
     uint64_t bytes;                 // that may still come
     uint64_t left;                  // of the content of the record given last
     uint8_t *content;         // where that goes, in `room`; NULL: it goes in frames of its own
@@ -22,7 +22,7 @@ int writer_open(const struct archive_task *task, int archive_fd, struct writer *
 {
     autoptr(writer) writer = xnew(struct writer);
     writer->archiver.sock = -1;
-    writer->most_entries = writer->entries = task->max_entries;
+    writer->most_entries = task->max_entries;
     writer->bytes = task->max_bytes;
     writer->batch.room = writer->room;
     if (archiver_start(&writer->archiver, "pack", task, archive_fd, err) < 0)
@@ -39,11 +39,17 @@ static int send_batch(struct writer *writer, struct error *err)
     return length ? archiver_send(&writer->archiver, FILES_RECORDS, writer->room, length, err) : 0;
 }
 
+/* What was given last is whole. */
+static int check_whole(const struct writer *writer, struct error *err)
+{
+    return writer->left
+               ? error_set(err, ERROR_SYSTEM, "less came of a file than it was said to have")
+               : 0;
+}
+
 static int check_item(const struct writer *writer, const struct files_item *item, struct error *err)
 {
-    if (writer->left)
-        return error_set(err, ERROR_SYSTEM, "less came of a file than it was said to have");
-    if (!writer->entries)
+    if (writer->entries == writer->most_entries)
         return error_refuse(err, ERROR_TOO_LARGE, "archive", "more than %llu files for one archive",
                             (unsigned long long)writer->most_entries);
     if (item->size > writer->bytes)
@@ -57,12 +63,12 @@ static int check_item(const struct writer *writer, const struct files_item *item
 
 int writer_item(struct writer *writer, const struct files_item *item, struct error *err)
 {
-    if (check_item(writer, item, err) < 0)
+    if (check_whole(writer, err) < 0 || check_item(writer, item, err) < 0)
         return -1;
     bool is_small = files_batch_takes(item);
     if (!(is_small && files_batch_has_room(&writer->batch, item)) && send_batch(writer, err) < 0)
         return -1;
-    writer->entries--;
+    writer->entries++;
     writer->bytes -= item->size;
     writer->left = item->size;
     writer->content = NULL;
@@ -102,9 +108,7 @@ int writer_finish(struct writer *writer, struct error *err)
 {
     struct records none = {0};
     struct files_frame frame;
-    if (writer->left)
-        return error_set(err, ERROR_SYSTEM, "less came of a file than it was said to have");
-    if (send_batch(writer, err) < 0 ||
+    if (check_whole(writer, err) < 0 || send_batch(writer, err) < 0 ||
         archiver_send(&writer->archiver, FILES_COMMIT, NULL, 0, err) < 0 ||
         archiver_receive(&writer->archiver, &frame, err) < 0)
         return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes an archive of records in the order in which they are given, without keeping any: for what is too large to be gathered first
- * (packer.h), and comes in a good order by itself. Calls block.
+ * (packer.h), and comes in a good order by itself, or need not be. Calls block.
  * Threads: one per object.
  */
 #pragma once
@@ -19,7 +19,10 @@ struct writer;
 int writer_open(const struct archive_task *task, int archive_fd, struct writer **out,
                 struct error *err);
 
-/* A record, then item->size bytes for a file. Small ones are sent together, so a failure may be told later. ERROR_LIMIT, noun "archive", when it gets larger than task->max_bytes or the disk is full. */
+/*
+ * A record, then item->size bytes for a file. Small ones are sent together, so a failure may be told later. ERROR_LIMIT, noun "archive", when it
+ * gets larger than task->max_bytes or the disk is full.
+ */
 int writer_item(struct writer *writer, const struct files_item *item, struct error *err);
 int writer_data(struct writer *writer, const void *bytes, size_t length, struct error *err);
 
