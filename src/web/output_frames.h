@@ -46,8 +46,8 @@ struct output_frames_request {
         [OUTPUT_SIDES]; // of the first byte that is wanted; OUTPUT_FROM_NOW: the next that comes
     uint64_t keep_alive_ms;
     uint64_t deadline_ms; // of the following, not of what is followed; 0: none
-    bool
-        is_now; // ends with what there is when it begins; behind it the last frame where the execution is over
+    // ends with what there is when it begins; behind it the last frame where the execution is over
+    bool is_now;
 };
 
 /*
